@@ -1,0 +1,23 @@
+"""Segment logs that lose nothing silently: the storage of one broker's partitions.
+
+``PartitionLog`` is the way in; ``LogDir`` keeps the logs of one broker. See ``storage/README.md``
+for layout, formats and durability rules.
+"""
+
+from storage.batch import ControlType, Header, LogRecord, Record, RecordBatch
+from storage.config import LogConfig, LogRules
+from storage.mkb1 import decode_batch, encode_batch
+from storage.partition_log import PartitionLog
+
+__all__ = [
+    "ControlType",
+    "Header",
+    "LogConfig",
+    "LogRecord",
+    "LogRules",
+    "PartitionLog",
+    "Record",
+    "RecordBatch",
+    "decode_batch",
+    "encode_batch",
+]

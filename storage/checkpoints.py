@@ -1,0 +1,121 @@
+"""Checkpoint files in Kafka's text container, and how a small file is replaced atomically.
+
+Container: UTF-8 text; line 1 the version ``0``, line 2 the number of entries, then one entry a
+line, fields separated by one space when written and by any run of white space when read. An empty
+file has no entries. Source: CheckpointFile, LeaderEpochCheckpointFile, OffsetCheckpointFile.
+
+Left out: what the entries mean, and when a checkpoint is due.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from storage.disk import Disk
+from storage.errors import CorruptCheckpoint, DiskError, FileMissing
+
+__all__ = ["parse_int", "read_entries", "read_small", "replace_file", "write_entries"]
+
+CHECKPOINT_MAX_BYTES = 64 << 20
+TMP_SUFFIX = ".tmp"
+_INT = re.compile(r"-?[0-9]{1,19}\Z", re.ASCII)
+
+
+def read_small(disk: Disk, path: Path, max_bytes: int = CHECKPOINT_MAX_BYTES) -> bytes | None:
+    """The bytes of a small file, None where it is missing.
+
+    Raises:
+        CorruptCheckpoint: it is larger than ``max_bytes``.
+        DiskError: it cannot be read, or is no regular file.
+    """
+    try:
+        file = disk.open(path, write=False)
+    except FileMissing:
+        return None
+    try:
+        size = file.size()
+        if size > max_bytes:
+            raise CorruptCheckpoint(path, 0, f"{size} bytes, at most {max_bytes} are read")
+        return file.read_at(0, size)
+    finally:
+        file.close()
+
+
+def replace_file(disk: Disk, path: Path, data: bytes, *, fsync: bool = True) -> None:
+    """Replace ``path`` so that a crash leaves the old content or the new, never a mixture.
+
+    Temporary file, fsync, rename, fsync of the directory. ``fsync=False`` leaves the first sync
+    out (``LogRules.fsync_before_rename``).
+    """
+    temporary = path.with_name(path.name + TMP_SUFFIX)
+    file = disk.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.write_at(0, data)
+        if fsync:
+            file.fsync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    disk.fsync_dir(path.parent)
+
+
+def write_entries(
+    disk: Disk, path: Path, entries: Iterable[Iterable[object]], *, fsync: bool = True
+) -> None:
+    """Write a container of version 0, atomically and durably."""
+    lines = [" ".join(str(field) for field in entry) for entry in entries]
+    text = "\n".join(["0", str(len(lines)), *lines, ""])
+    replace_file(disk, path, text.encode(), fsync=fsync)
+
+
+def read_entries(disk: Disk, path: Path, fields: int) -> list[list[str]] | None:
+    """The entries of a container, each of exactly ``fields`` fields; None where it is missing.
+
+    Raises:
+        CorruptCheckpoint: another version, a malformed line, or a count that does not match.
+        DiskError: the file cannot be read.
+    """
+    data = read_small(disk, path)
+    if data is None:
+        return None
+    try:
+        lines = data.decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise CorruptCheckpoint(path, 0, "not UTF-8 text") from error
+    if not lines:
+        return []
+    if lines[0].strip() != "0":
+        raise CorruptCheckpoint(path, 1, f"version {lines[0][:20]!r}, allowed is 0")
+    if len(lines) < 2:
+        return []
+    count = parse_int(path, 2, lines[1].strip())
+    entries = [line.split() for line in lines[2:]]
+    for number, entry in enumerate(entries, 3):
+        if len(entry) != fields:
+            raise CorruptCheckpoint(path, number, f"{len(entry)} fields, expected {fields}")
+    if count != len(entries):
+        raise CorruptCheckpoint(path, 2, f"count {count}, but {len(entries)} entries follow")
+    return entries
+
+
+def parse_int(path: Path, line: int, text: str) -> int:
+    """A decimal integer of a checkpoint, within signed 64 bit."""
+    if not _INT.match(text) or not -(2**63) <= int(text) < 2**63:
+        raise CorruptCheckpoint(path, line, f"{text[:40]!r} is not an integer of 64 bits")
+    return int(text)
+
+
+def remove_if_there(disk: Disk, path: Path) -> None:
+    """Unlink ``path``; a missing file is no error."""
+    try:
+        disk.unlink(path)
+    except FileMissing:
+        return
+
+
+def unreadable(error: CorruptCheckpoint | DiskError) -> str:
+    """One line for a report about a checkpoint that is derived again."""
+    return str(error)

@@ -1,0 +1,97 @@
+"""Configuration of one partition log: every limit, with its unit in its name.
+
+Left out: retention and compaction policy, and everything that concerns leaders or replication.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import Attribute, field, frozen
+
+from storage.errors import InvalidConfig
+
+__all__ = ["LogConfig", "LogRules"]
+
+INT32_MAX = 2**31 - 1
+INDEX_ENTRY_BYTES_MAX = 12
+
+
+def _between(low: int, high: int) -> Any:
+    def check(instance: object, attribute: Attribute[int], value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise InvalidConfig(f"{attribute.name} is {value!r}, allowed is {low}..{high}")
+
+    return check
+
+
+def _is_bool(instance: object, attribute: Attribute[bool], value: object) -> None:
+    if not isinstance(value, bool):
+        raise InvalidConfig(f"{attribute.name} is {value!r}, allowed is True or False")
+
+
+@frozen(kw_only=True)
+class LogRules:
+    """Guards inside storage, all on. Switching one off brings a historical defect back.
+
+    Attributes:
+        verify_epochs_at_open: compare the epoch file with the batch headers on open; off, a stale
+            entry that survived a crash is believed (hazard B-H1).
+        cut_epochs_at_end: a truncation at or past the log end still drops the epoch entries from
+            there on; off is KAFKA-10706, a follower that truncates for ever (hazard B-10).
+        undefined_epoch_is_undefined: a request for an unknown epoch is answered "undefined"; off,
+            it is answered with the log end (KAFKA-6857, hazard B-07).
+        answer_below_oldest_epoch: a request below the oldest known epoch is answered with that
+            epoch and the first start; off, it is undefined (KAFKA-7415, hazard B-06).
+        fsync_before_rename: a checkpoint is synced before it gets its name; off, a power loss can
+            leave an empty file (KAFKA-16541, hazards B-13 and B-59).
+        lower_boundary_first: whatever shortens the log lowers the durable boundary before it does;
+            off, a crash in between looks like lost data.
+        boundary_after_fsync: only a completed fsync raises the durable boundary; off, it trusts
+            unsynced bytes (KAFKA-10101, hazard B-56).
+        remove_marker_before_load: the clean-shutdown marker goes before anything is read; off, a
+            crash while loading leaves a marker that lies (KAFKA-10471, hazard B-57).
+    """
+
+    verify_epochs_at_open: bool = field(default=True, validator=_is_bool)
+    cut_epochs_at_end: bool = field(default=True, validator=_is_bool)
+    undefined_epoch_is_undefined: bool = field(default=True, validator=_is_bool)
+    answer_below_oldest_epoch: bool = field(default=True, validator=_is_bool)
+    fsync_before_rename: bool = field(default=True, validator=_is_bool)
+    lower_boundary_first: bool = field(default=True, validator=_is_bool)
+    boundary_after_fsync: bool = field(default=True, validator=_is_bool)
+    remove_marker_before_load: bool = field(default=True, validator=_is_bool)
+
+
+@frozen(kw_only=True)
+class LogConfig:
+    """Limits of one log. A value outside its range is ``InvalidConfig``, which is a ``ValueError``.
+
+    Attributes:
+        segment_max_bytes: a segment rolls before it would pass this size; a larger single batch
+            still goes into an empty segment. 1 to 2^31-1. Kafka: ``segment.bytes``.
+        segment_max_age_ms: a segment with data rolls when the newest timestamp is this far from
+            its first batch's. 1 to 2^63-1. Kafka: ``segment.ms``.
+        index_interval_bytes: distance between two index entries. 1 to 2^31-1. Kafka:
+            ``index.interval.bytes``.
+        index_max_bytes: a segment rolls when one of its indexes has no room for a further entry.
+            12 to 2^31-1. Kafka: ``segment.index.bytes``.
+        max_batch_bytes: size of a whole frame, on write and on read. 52 to 2^31-1.
+        open_files_max: how many closed segments keep an open file. 1 to 65,536.
+        rules: guards inside storage.
+    """
+
+    segment_max_bytes: int = field(default=1 << 30, validator=_between(1, INT32_MAX))
+    segment_max_age_ms: int = field(default=7 * 24 * 3_600_000, validator=_between(1, 2**63 - 1))
+    index_interval_bytes: int = field(default=4_096, validator=_between(1, INT32_MAX))
+    index_max_bytes: int = field(
+        default=10 << 20, validator=_between(INDEX_ENTRY_BYTES_MAX, INT32_MAX)
+    )
+    max_batch_bytes: int = field(default=16 << 20, validator=_between(52, INT32_MAX))
+    open_files_max: int = field(default=16, validator=_between(1, 65_536))
+    rules: LogRules = field(factory=LogRules)
+
+    @rules.validator
+    def _check_rules(self, attribute: Attribute[LogRules], value: object) -> None:
+        if not isinstance(value, LogRules):
+            raise InvalidConfig(f"rules is {value!r}, allowed is a LogRules")

@@ -1,0 +1,267 @@
+"""The durability of a log: flushes, the durable boundary, pending work, closing, going offline.
+
+The durable boundary is raised only by a completed flush, and lowered on disk before anything
+shortens the log. Nothing happens in the background: what Kafka does there is plain data that
+``take_pending`` hands over and ``run`` performs. A log opened on its own runs it at once.
+
+Left out: what is written and cut (``storage.partition_log``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import evolve, frozen
+
+from storage.batch import OFFSET_END
+from storage.checkpoints import remove_if_there
+from storage.disk import DiskLock
+from storage.epochs import write_epochs
+from storage.errors import DiskError, FsyncFailed, LogClosed, LogOffline
+from storage.log_reader import LogReader
+from storage.opening import Opened
+from storage.reading import locate
+from storage.state import Boundary, Seal, StateStore
+
+__all__ = ["DurableLog", "FlushToken", "Work"]
+
+
+@frozen
+class Work:
+    """Work that is due behind a call, as data: ``PartitionLog.run`` performs it.
+
+    Kinds: ``flush`` (args: the offset up to which), ``persist`` (the durable boundary and log
+    start), ``epochs`` (the epoch file), ``delete`` (args: names of renamed files).
+    """
+
+    id: int
+    kind: str
+    args: tuple[Any, ...] = ()
+
+
+@frozen
+class FlushToken:
+    """What a flush covers, fixed when it began; plain data."""
+
+    id: int
+    boundary: Boundary
+    files: tuple[tuple[int, tuple[int, int, int], int], ...]
+    directory_changes: int
+
+
+class DurableLog(LogReader):
+    """What makes a log durable, and what ends its service."""
+
+    _store: StateStore
+    _lock: DiskLock | None
+    _runs_pending: bool
+
+    def _start(self, opened: Opened) -> None:
+        """Begin with what opening left to do."""
+        self._pending: list[Work] = []
+        self._next_id = 0
+        self._flushes: dict[int, int] = {}
+        self._synced_writes: dict[int, int] = {}
+        self._directory_changes = 1
+        self._directory_synced = 0
+        self._mark_unsynced()
+        if opened.epochs_changed:
+            self._add_work("epochs")
+        if not opened.is_boundary_known:
+            self._add_work("flush", self._leo)
+            self._add_work("persist")
+        if not self.config.rules.boundary_after_fsync:
+            self._raise_boundary(self._boundary_now())
+        self._settle()
+
+    def _mark_unsynced(self) -> None:
+        """A flush must cover what an unclean open found above the boundary."""
+        boundary = self.boundary
+        if boundary.end_offset < self._leo:
+            for segment in self._segments:
+                if segment.base_offset >= boundary.segment_base:
+                    segment.writes += 1
+
+    # Flushing ---------------------------------------------------------------------------------
+
+    def begin_flush(self, up_to: int | None = None) -> FlushToken:
+        """Fix what ``complete_flush`` makes durable: log, indexes, directory, up to now.
+
+        Args:
+            up_to: only segments that end at or below this offset; all by default.
+        """
+        self._check_writable()
+        covered = self._segments
+        boundary = self._boundary_now()
+        if up_to is not None and up_to < self._leo:
+            covered = [s for s in self._segments if s.next_offset <= up_to]
+            last = covered[-1] if covered else None
+            boundary = self.boundary
+            if last is not None:
+                boundary = Boundary(last.base_offset, last.size_bytes, last.next_offset)
+        files = tuple(
+            (segment.base_offset, segment.begin_fsync(), segment.writes)
+            for segment in covered
+            if segment.writes != self._synced_writes.get(segment.base_offset, 0)
+        )
+        self._next_id += 1
+        token = FlushToken(self._next_id, boundary, files, self._directory_changes)
+        self._flushes[token.id] = OFFSET_END
+        return token
+
+    def complete_flush(self, token: FlushToken) -> None:
+        """Make durable what ``token`` covers and raise the durable boundary.
+
+        Raises:
+            FsyncFailed: the log is offline then: a retry proves nothing, open it anew.
+            ValueError: the token was completed before, or is not of this log.
+        """
+        self._check_writable()
+        if token.id not in self._flushes:
+            raise ValueError(f"flush {token.id} is not outstanding")
+        ceiling = self._flushes.pop(token.id)
+        by_base = {segment.base_offset: segment for segment in self._segments}
+        try:
+            for base, tokens, writes in token.files:
+                segment = by_base.get(base)
+                if segment is not None:
+                    segment.complete_fsync(tokens)
+                    self._synced_writes[base] = writes
+            if token.directory_changes > self._directory_synced:
+                self._disk.fsync_dir(self.directory)
+                self._directory_synced = token.directory_changes
+        except DiskError as error:
+            self._failure = error
+            raise
+        boundary = token.boundary
+        if ceiling < boundary.end_offset:
+            segment = self._segments[self._segment_number(ceiling)]
+            boundary = Boundary(segment.base_offset, locate(segment, ceiling), ceiling)
+        self._raise_boundary(boundary)
+
+    def flush(self) -> None:
+        """Make everything appended so far durable. Raises as ``complete_flush`` does."""
+        self.complete_flush(self.begin_flush())
+        self._settle()
+
+    def _boundary_now(self) -> Boundary:
+        return Boundary(self._active.base_offset, self._active.size_bytes, self._leo)
+
+    def _raise_boundary(self, boundary: Boundary) -> None:
+        if boundary.end_offset > self.boundary.end_offset:
+            self._state = evolve(self._state, boundary=boundary)
+            self._add_work("persist")
+
+    def close(self) -> None:
+        """Flush, do what is pending, leave a clean-close seal, and release files and lock.
+
+        An offline log is only released. A second call does nothing.
+        """
+        if self._is_closed:
+            return
+        try:
+            if self._failure is None:
+                self.complete_flush(self.begin_flush())
+                self.run_pending()
+                self._store.save_seal(Seal(tuple(s.seal() for s in self._segments)))
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Release files and lock and write nothing, as the end of the process would."""
+        self._is_closed = True
+        for segment in self._segments:
+            segment.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def _lower(self, boundary: Boundary, *, min_start: int) -> None:
+        """Lower boundary, log start and outstanding flushes, durably, before bytes go."""
+        end = boundary.end_offset
+        for token_id, ceiling in self._flushes.items():
+            self._flushes[token_id] = min(ceiling, end)
+        state = self._state
+        if self.boundary.end_offset > end:
+            state = evolve(state, boundary=boundary)
+        if self.log_start_offset > min_start:
+            state = evolve(state, log_start_offset=min_start)
+        if state == self._state:
+            return
+        self._state = state
+        if self.config.rules.lower_boundary_first:
+            self._store.save(state)
+        else:
+            self._add_work("persist")
+
+    # Pending work ------------------------------------------------------------------------------
+
+    def take_pending(self) -> tuple[Work, ...]:
+        """Hand over the work that is due; the caller sees to it that ``run`` gets each."""
+        work, self._pending = tuple(self._pending), []
+        return work
+
+    def run(self, work: Work) -> None:
+        """Perform one piece of work. What time has overtaken does nothing.
+
+        Raises:
+            DiskError: it failed; after ``FsyncFailed`` the log is offline.
+        """
+        self._check_writable()
+        try:
+            if work.kind == "flush":
+                self.complete_flush(self.begin_flush(up_to=work.args[0]))
+            elif work.kind == "persist":
+                self._store.save(self._state)
+            elif work.kind == "epochs":
+                write_epochs(self._disk, self.directory, self._epochs, self.config.rules)
+            elif work.kind == "delete":
+                for name in work.args:
+                    remove_if_there(self._disk, self.directory / name)
+            else:
+                raise ValueError(
+                    f"work kind is {work.kind!r}, allowed: flush persist epochs delete"
+                )
+        except DiskError as error:
+            self._note_failure(error)
+            raise
+
+    def run_pending(self) -> None:
+        """Perform all pending work, including what it leads to."""
+        while self._pending:
+            self.run(self._pending[0])
+            del self._pending[0]
+
+    def _add_work(self, kind: str, *args: Any) -> None:
+        if any(work.kind == kind and work.args == args for work in self._pending):
+            return
+        self._next_id += 1
+        self._pending.append(Work(self._next_id, kind, args))
+
+    def _settle(self) -> None:
+        """Run pending work at once, on a log that does so.
+
+        The call that led here has succeeded, so a failure waits: the work stays pending for the
+        next ``flush`` or ``close``, and after a failed fsync the log is offline.
+        """
+        if not self._runs_pending:
+            return
+        try:
+            self.run_pending()
+        except DiskError:
+            return
+
+    # Refusing ----------------------------------------------------------------------------------
+
+    def _check_writable(self) -> None:
+        if self._failure is not None or self._is_closed:
+            self._refuse_write()
+
+    def _refuse_write(self) -> None:
+        if self._is_closed:
+            raise LogClosed(f"log {self.directory} is closed")
+        assert self._failure is not None
+        raise LogOffline(self.directory, self._failure) from self._failure
+
+    def _note_failure(self, error: DiskError) -> None:
+        if isinstance(error, FsyncFailed):
+            self._failure = error

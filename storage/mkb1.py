@@ -1,0 +1,439 @@
+"""The MKB1 frame, byte for byte: encode, decode, check, restamp.
+
+All numbers are big-endian. A frame is ``4s`` magic ``MKB1``, ``I`` payload length, ``I`` CRC-32
+(zlib) of the payload, then the payload:
+
+=====  ====  ==========================================================
+field  type  notes
+=====  ====  ==========================================================
+B            format version, 1 or 2
+q            base offset
+I            leader epoch
+q            producer id, -1 none
+i            producer epoch, -1 none
+i            base sequence, -1 none
+B            flags: 1 transactional, 2 commit, 4 abort
+i            last offset delta
+H            length of the transactional id
+I            record count
+q            max timestamp ms (version 2 only)
+...          transactional id, UTF-8
+...          records
+=====  ====  ==========================================================
+
+A record is ``i`` offset delta, ``q`` timestamp ms, ``i`` key length (-1 None), ``i`` value length
+(-1 None), ``H`` header count, key, value, then per header ``H`` key length, key (UTF-8), ``i``
+value length (-1 None), value. Source: DECISIONS on MKB1; ``storage/README.md`` has worked examples.
+
+The CRC covers offset and epoch, so a leader encodes once, with both known. Left out: compression.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+from typing import Final
+from zlib import crc32
+
+from storage.batch import (
+    INT32_MAX,
+    OFFSET_END,
+    ControlType,
+    Header,
+    Record,
+    RecordBatch,
+    check_fields,
+    dense_deltas,
+)
+from storage.codec import FrameFacts
+from storage.errors import BatchTooLarge, CorruptBatch, InvalidRecord
+
+__all__ = ["MAGIC", "MKB1", "Mkb1Codec", "decode_batch", "encode_batch"]
+
+MAGIC: Final = b"MKB1"
+DEFAULT_MAX_BATCH_BYTES: Final = 16_777_216
+
+_FRAME: Final = Struct(">4sII")
+_HEADER_V1: Final = Struct(">BqIqiiBiHI")
+_HEADER_V2: Final = Struct(">BqIqiiBiHIq")
+_RECORD: Final = Struct(">iqiiH")
+_HEADER_KEY: Final = Struct(">H")
+_LENGTH: Final = Struct(">i")
+_OFFSET_EPOCH: Final = Struct(">qI")
+_CRC: Final = Struct(">I")
+# magic, payload length, crc, version, base offset, epoch, last offset delta, max timestamp
+_PEEK: Final = Struct(">4sIIBqI17xi6xq")
+_HOP: Final = Struct(">4sI5xqI17xi")
+
+_FRAME_BYTES: Final = _FRAME.size
+_V1_BYTES: Final = _HEADER_V1.size
+_V2_BYTES: Final = _HEADER_V2.size
+_PEEK_BYTES: Final = _PEEK.size
+_RECORD_BYTES: Final = _RECORD.size
+
+_TRANSACTIONAL: Final = 1
+_COMMIT: Final = 2
+_ABORT: Final = 4
+_CONTROL_FLAGS: Final = {ControlType.COMMIT: _COMMIT, ControlType.ABORT: _ABORT}
+_FLAGS: Final[dict[int, tuple[bool, ControlType | None]]] = {
+    0: (False, None),
+    _TRANSACTIONAL: (True, None),
+    _TRANSACTIONAL | _COMMIT: (True, ControlType.COMMIT),
+    _TRANSACTIONAL | _ABORT: (True, ControlType.ABORT),
+}
+
+
+# Encoding --------------------------------------------------------------------------------------
+
+
+def encode_batch(batch: RecordBatch, *, max_batch_bytes: int = DEFAULT_MAX_BATCH_BYTES) -> bytes:
+    """The frame of an assigned batch.
+
+    Raises:
+        InvalidRecord: the batch is unassigned, or a record cannot be stored.
+        BatchTooLarge: the frame would exceed ``max_batch_bytes``.
+    """
+    if batch.base_offset is None:
+        raise InvalidRecord("an unassigned batch cannot be encoded: assign it first")
+    return _encode(batch, batch.base_offset, batch.leader_epoch, max_batch_bytes)[0]
+
+
+def _encode(
+    batch: RecordBatch, base_offset: int, leader_epoch: int, max_batch_bytes: int
+) -> tuple[bytes, int]:
+    """The frame and its max timestamp, with offset and epoch given (they override the batch's)."""
+    records = batch.records
+    transactional_id = batch.transactional_id
+    flags = 0
+    id_bytes = b""
+    try:
+        if transactional_id:
+            id_bytes = transactional_id.encode()
+            flags = _TRANSACTIONAL
+        if batch.control is not None:
+            flags |= _CONTROL_FLAGS[batch.control]
+        parts: list[bytes] = [b"", id_bytes]
+        max_timestamp_ms = batch.marker_timestamp_ms
+        if records:
+            max_timestamp_ms = _append_records(parts, records, batch.offset_deltas)
+        if batch.format_version == 2:
+            parts[0] = _HEADER_V2.pack(
+                2,
+                base_offset,
+                leader_epoch,
+                batch.producer_id,
+                batch.producer_epoch,
+                batch.base_sequence,
+                flags,
+                batch.last_offset_delta,
+                len(id_bytes),
+                len(records),
+                max_timestamp_ms,
+            )
+        else:
+            parts[0] = _HEADER_V1.pack(
+                1,
+                base_offset,
+                leader_epoch,
+                batch.producer_id,
+                batch.producer_epoch,
+                batch.base_sequence,
+                flags,
+                batch.last_offset_delta,
+                len(id_bytes),
+                len(records),
+            )
+        payload = b"".join(parts)
+    except (TypeError, ValueError, AttributeError, struct_error) as error:
+        check_fields(batch)
+        raise InvalidRecord(f"batch cannot be encoded: {error}") from error
+    size_bytes = len(payload) + _FRAME_BYTES
+    if size_bytes > max_batch_bytes:
+        raise BatchTooLarge(size_bytes, max_batch_bytes)
+    if leader_epoch > INT32_MAX or base_offset < 0:
+        raise InvalidRecord(f"offset {base_offset} in epoch {leader_epoch} cannot be stored")
+    return _FRAME.pack(MAGIC, len(payload), crc32(payload)) + payload, max_timestamp_ms
+
+
+def _append_records(
+    parts: list[bytes], records: tuple[Record, ...], deltas: tuple[int, ...]
+) -> int:
+    """Append the records' bytes to ``parts``; returns the largest timestamp."""
+    pack = _RECORD.pack
+    add = parts.append
+    largest = records[0][2]
+    for delta, (key, value, timestamp_ms, headers) in zip(deltas, records, strict=True):
+        if timestamp_ms > largest:
+            largest = timestamp_ms
+        header_count = len(headers) if headers else 0
+        if key is None:
+            if value is None:
+                add(pack(delta, timestamp_ms, -1, -1, header_count))
+            else:
+                add(pack(delta, timestamp_ms, -1, len(value), header_count))
+                add(value)
+        else:
+            size = -1 if value is None else len(value)
+            add(pack(delta, timestamp_ms, len(key), size, header_count))
+            add(key)
+            if value is not None:
+                add(value)
+        if header_count:
+            _append_headers(parts, headers)
+    return largest
+
+
+def _append_headers(parts: list[bytes], headers: tuple[Header, ...]) -> None:
+    for name, value in headers:
+        key = name.encode()
+        parts.append(_HEADER_KEY.pack(len(key)))
+        parts.append(key)
+        if value is None:
+            parts.append(_LENGTH.pack(-1))
+        else:
+            parts.append(_LENGTH.pack(len(value)))
+            parts.append(value)
+
+
+# Decoding --------------------------------------------------------------------------------------
+
+
+def decode_batch(
+    encoded: bytes | bytearray | memoryview, *, max_batch_bytes: int = DEFAULT_MAX_BATCH_BYTES
+) -> RecordBatch:
+    """The batch of exactly one frame.
+
+    Allocates no more than the input justifies: counts and lengths are checked against the bytes
+    that are there before anything is built from them.
+
+    Raises:
+        CorruptBatch: anything at all is wrong with the bytes.
+    """
+    frame = encoded if isinstance(encoded, bytes) else bytes(encoded)
+    size, base_offset, _, _, max_timestamp_ms = MKB1.check(frame, 0, len(frame), max_batch_bytes)
+    if size != len(frame):
+        raise CorruptBatch("length", f"frame of {size} bytes in {len(frame)} bytes of input")
+    version = frame[_FRAME_BYTES]
+    layout = _HEADER_V2 if version == 2 else _HEADER_V1
+    fields = layout.unpack_from(frame, _FRAME_BYTES)
+    _, _, leader_epoch, producer_id, producer_epoch, base_sequence, flags = fields[:7]
+    last_delta, id_bytes, count = fields[7:10]
+    if flags not in _FLAGS:
+        raise CorruptBatch("flags", f"{flags} is not a legal combination")
+    transactional, control = _FLAGS[flags]
+    if transactional != (id_bytes > 0):
+        raise CorruptBatch("flags", f"{flags} with a transactional id of {id_bytes} bytes")
+    position = _FRAME_BYTES + layout.size
+    if position + id_bytes > size:
+        raise CorruptBatch("transactional-id", f"{id_bytes} bytes pass the frame's end")
+    transactional_id = _text(frame, position, id_bytes) if transactional else None
+    position += id_bytes
+    if control is not None:
+        if count or last_delta or position != size:
+            raise CorruptBatch("control", "a control batch has no records and takes one offset")
+        records: tuple[Record, ...] = ()
+        deltas = dense_deltas(0)
+        marker_timestamp_ms = max_timestamp_ms
+    else:
+        records, deltas = _decode_records(frame, position, count, last_delta)
+        marker_timestamp_ms = -1
+        if version == 1:
+            if count == 0:
+                raise CorruptBatch("count", "a version 1 data batch has at least one record")
+        else:
+            largest = max([record[2] for record in records], default=-1)
+            if largest != max_timestamp_ms:
+                raise CorruptBatch("max-timestamp", f"{max_timestamp_ms}, records have {largest}")
+    return RecordBatch(
+        records,
+        deltas,
+        last_delta,
+        base_offset,
+        leader_epoch,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        transactional_id,
+        control,
+        version,
+        marker_timestamp_ms,
+    )
+
+
+def _text(frame: bytes, position: int, size: int) -> str:
+    try:
+        return frame[position : position + size].decode()
+    except UnicodeDecodeError as error:
+        raise CorruptBatch("utf-8", f"text at byte {position} is not UTF-8") from error
+
+
+def _decode_records(
+    frame: bytes, position: int, count: int, last_delta: int
+) -> tuple[tuple[Record, ...], tuple[int, ...]]:
+    end = len(frame)
+    if count * _RECORD_BYTES > end - position:
+        raise CorruptBatch("count", f"{count} records in {end - position} bytes")
+    unpack = _RECORD.unpack_from
+    make = tuple.__new__
+    records: list[Record] = []
+    deltas: list[int] = []
+    previous = -1
+    for _ in range(count):
+        if position + _RECORD_BYTES > end:
+            raise CorruptBatch("record", f"record at byte {position} passes the frame's end")
+        delta, timestamp_ms, key_size, value_size, header_count = unpack(frame, position)
+        position += _RECORD_BYTES
+        if not previous < delta <= last_delta:
+            raise CorruptBatch("delta", f"{delta} after {previous}, last is {last_delta}")
+        previous = delta
+        key = value = None
+        if key_size >= 0:
+            key = frame[position : position + key_size]
+            position += key_size
+        if value_size >= 0:
+            value = frame[position : position + value_size]
+            position += value_size
+        if position > end or key_size < -1 or value_size < -1:
+            raise CorruptBatch(
+                "record", f"key of {key_size}, value of {value_size} bytes before byte {position}"
+            )
+        headers: tuple[Header, ...] = ()
+        if header_count:
+            headers, position = _decode_headers(frame, position, header_count)
+        records.append(make(Record, (key, value, timestamp_ms, headers)))
+        deltas.append(delta)
+    if position != end:
+        raise CorruptBatch("trailing", f"{end - position} bytes behind the last record")
+    dense = dense_deltas(count)
+    return tuple(records), dense if previous == count - 1 else tuple(deltas)
+
+
+def _decode_headers(frame: bytes, position: int, count: int) -> tuple[tuple[Header, ...], int]:
+    end = len(frame)
+    if count * (_HEADER_KEY.size + _LENGTH.size) > end - position:
+        raise CorruptBatch("headers", f"{count} headers in {end - position} bytes")
+    headers: list[Header] = []
+    for _ in range(count):
+        if position + 2 > end:
+            raise CorruptBatch("headers", f"header at byte {position} passes the frame's end")
+        (key_size,) = _HEADER_KEY.unpack_from(frame, position)
+        position += 2
+        if position + key_size + 4 > end:
+            raise CorruptBatch("headers", f"header key of {key_size} bytes passes the end")
+        key = _text(frame, position, key_size)
+        position += key_size
+        (value_size,) = _LENGTH.unpack_from(frame, position)
+        position += 4
+        value = None
+        if value_size >= 0:
+            value = frame[position : position + value_size]
+            position += value_size
+        if position > end or value_size < -1:
+            raise CorruptBatch("headers", f"header value of {value_size} bytes passes the end")
+        headers.append(Header(key, value))
+    return tuple(headers), position
+
+
+# The codec that a log is opened with -----------------------------------------------------------
+
+
+class Mkb1Codec:
+    """MKB1 behind the ``Codec`` protocol. Stateless; ``MKB1`` is the one instance."""
+
+    name = "mkb1"
+    magic = MAGIC
+    hop_bytes = _HOP.size
+
+    def check(
+        self, buffer: bytes | bytearray | memoryview, position: int, end: int, max_batch_bytes: int
+    ) -> FrameFacts:
+        left = end - position
+        if left < _PEEK_BYTES:
+            return self._check_short(buffer, position, end, max_batch_bytes)
+        magic, length, crc, version, base, epoch, last_delta, max_timestamp_ms = _PEEK.unpack_from(
+            buffer, position
+        )
+        size = length + _FRAME_BYTES
+        if magic != MAGIC:
+            raise CorruptBatch("magic", f"{magic!r}")
+        if length < _V1_BYTES or size > max_batch_bytes:
+            raise CorruptBatch("length", f"{size} bytes, max_batch_bytes is {max_batch_bytes}")
+        if size > left:
+            raise CorruptBatch("torn", f"frame of {size} bytes, {left} are there")
+        if crc32(memoryview(buffer)[position + _FRAME_BYTES : position + size]) != crc:
+            raise CorruptBatch("crc", f"frame of {size} bytes")
+        if version != 2:
+            if version != 1:
+                raise CorruptBatch("version", f"{version}, allowed is 1 or 2")
+            frame = bytes(memoryview(buffer)[position : position + size])
+            max_timestamp_ms = _largest_timestamp_v1(frame)
+        elif length < _V2_BYTES:
+            raise CorruptBatch("length", f"{size} bytes in version 2")
+        next_offset = base + last_delta + 1
+        if base < 0 or last_delta < 0 or next_offset >= OFFSET_END or epoch > INT32_MAX:
+            raise CorruptBatch("header", f"base {base}, last delta {last_delta}, epoch {epoch}")
+        return size, base, next_offset, epoch, max_timestamp_ms
+
+    def _check_short(
+        self, buffer: bytes | bytearray | memoryview, position: int, end: int, max_batch_bytes: int
+    ) -> FrameFacts:
+        """``check`` where too few bytes are left for a version 2 header: maybe version 1."""
+        tail = bytes(memoryview(buffer)[position:end])
+        if tail[:4] != MAGIC[: len(tail)]:
+            raise CorruptBatch("magic", f"{tail[:4]!r}")
+        if len(tail) >= 8:
+            size = int.from_bytes(tail[4:8], "big") + _FRAME_BYTES
+            if not _FRAME_BYTES + _V1_BYTES <= size <= max_batch_bytes:
+                raise CorruptBatch("length", f"{size} bytes, max_batch_bytes is {max_batch_bytes}")
+            if size <= len(tail):
+                if tail[_FRAME_BYTES] == 2:
+                    raise CorruptBatch("length", f"{size} bytes in version 2")
+                padded = tail[:size] + bytes(_PEEK_BYTES - size)
+                return self.check(padded, 0, len(padded), max_batch_bytes)
+        raise CorruptBatch("torn", f"{len(tail)} bytes are there")
+
+    def hop(self, buffer: bytes | memoryview, position: int) -> tuple[int, int, int, int]:
+        magic, length, base, epoch, last_delta = _HOP.unpack_from(buffer, position)
+        if magic != MAGIC:
+            raise CorruptBatch("magic", f"{magic!r}")
+        return length + _FRAME_BYTES, base, base + last_delta + 1, epoch
+
+    def encode(
+        self, batch: RecordBatch, base_offset: int, leader_epoch: int, max_batch_bytes: int
+    ) -> tuple[bytes, int]:
+        return _encode(batch, base_offset, leader_epoch, max_batch_bytes)
+
+    def decode(self, frame: bytes | memoryview, max_batch_bytes: int) -> RecordBatch:
+        return decode_batch(frame, max_batch_bytes=max_batch_bytes)
+
+    def restamp(self, frame: bytes, base_offset: int, leader_epoch: int) -> bytes:
+        body = bytearray(frame)
+        _OFFSET_EPOCH.pack_into(body, _FRAME_BYTES + 1, base_offset, leader_epoch)
+        _CRC.pack_into(body, 8, crc32(memoryview(body)[_FRAME_BYTES:]))
+        return bytes(body)
+
+
+def _largest_timestamp_v1(frame: bytes) -> int:
+    """The largest record timestamp of a version 1 frame, whose header has none.
+
+    -1 for a marker, and for a body that does not decode: recovery trusts the CRC, and a reader
+    meets the ``CorruptBatch`` itself.
+    """
+    *_, id_bytes, count = _HEADER_V1.unpack_from(frame, _FRAME_BYTES)
+    position = _FRAME_BYTES + _V1_BYTES + id_bytes
+    largest = -1 if count == 0 else -OFFSET_END
+    for _ in range(count):
+        if position + _RECORD_BYTES > len(frame):
+            return -1
+        _, timestamp_ms, key_size, value_size, header_count = _RECORD.unpack_from(frame, position)
+        position += _RECORD_BYTES + max(key_size, 0) + max(value_size, 0)
+        if header_count:
+            try:
+                position = _decode_headers(frame, position, header_count)[1]
+            except CorruptBatch:
+                return -1
+        largest = max(largest, timestamp_ms)
+    return largest
+
+
+MKB1: Final = Mkb1Codec()

@@ -1,0 +1,337 @@
+"""Carrying out the opening of a log: directory, state, plan, segments, epoch cache.
+
+``storage.recovery`` says what is there and what may be done about it; this module does it, in an
+order of which any prefix opens again at an allowed end: later segments from the last down, then the
+cut, then the derived files. A refusal is raised before anything but the clean-close seal changed.
+
+Left out: the open log itself (``storage.partition_log``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from storage.batch import OFFSET_END
+from storage.checkpoints import remove_if_there
+from storage.codec import Codec, HopFacts
+from storage.config import LogConfig
+from storage.disk import Disk, FileKind
+from storage.epochs import EPOCH_FILE, LeaderEpochCache, read_epochs
+from storage.errors import CorruptCheckpoint, CorruptLog, DiskError, NotRegularFile
+from storage.reading import frame_at, locate
+from storage.recovery import (
+    OpenReport,
+    Plan,
+    Refusal,
+    Survey,
+    Surveyed,
+    Verify,
+    decide,
+    list_directory,
+    planned_cuts,
+    refusal_error,
+    survey,
+)
+from storage.segment import Segment
+from storage.state import Boundary, LogState, StateStore
+
+__all__ = ["Opened", "open_parts", "salvage_files"]
+
+
+@frozen
+class Opened:
+    """The parts of an open log.
+
+    Attributes:
+        state: with the effective log start offset.
+        is_boundary_known: otherwise a flush is due, to find a boundary again.
+        epochs_changed: the epoch file does not hold what the cache holds.
+    """
+
+    segments: list[Segment]
+    state: LogState
+    is_boundary_known: bool
+    epochs: LeaderEpochCache
+    epochs_changed: bool
+    report: OpenReport
+
+
+def open_parts(
+    disk: Disk,
+    directory: Path,
+    config: LogConfig,
+    codec: Codec,
+    store: StateStore,
+    verify: Verify,
+) -> Opened:
+    """Open what is in ``directory``, or begin a new log there.
+
+    Raises:
+        CorruptLog: opening would lose or hide records; nothing was changed.
+        ForeignFile, NotRegularFile: a file cannot be a segment.
+        DiskError: the directory or a file cannot be read or written.
+    """
+    listing = list_directory(disk, directory)
+    seal = store.take_seal()
+    state = store.load(is_new=not listing.bases)
+    lines, epoch_warning = _read_epoch_file(disk, directory)
+    known_epoch = max((epoch for epoch, _ in lines), default=-1) if lines else -1
+    found = survey(
+        disk,
+        directory,
+        config,
+        codec,
+        listing=listing,
+        state=state,
+        seal=seal,
+        verify=verify,
+        known_epoch=known_epoch,
+    )
+    log_start = state.log_start_offset
+    plan = decide([s.found for s in found.segments], state.boundary, log_start)
+    if isinstance(plan, Refusal):
+        for surveyed in found.segments:
+            surveyed.segment.close()
+        raise refusal_error(plan, directory, found.segments)
+    if not found.segments:
+        segments = [_begin(disk, directory, config, codec, store, state)]
+    else:
+        segments = _carry_out(disk, directory, found, plan)
+    for path in listing.left_over:
+        remove_if_there(disk, path)
+    start = max(log_start or 0, segments[0].base_offset)
+    boundary = state.boundary or Boundary(segments[0].base_offset, 0, segments[0].base_offset)
+    settled = evolve(state, boundary=boundary, log_start_offset=start)
+    epochs, changed, note = _settle_epochs(lines, segments, found, settled, config)
+    rebuilt = [name for segment in segments for name in segment.rebuilt]
+    if changed and listing.bases:
+        rebuilt.append(EPOCH_FILE)
+    report = OpenReport(
+        is_clean=found.is_clean,
+        cuts=planned_cuts(plan, found.segments),
+        dropped=tuple(s.segment.log_path.name for s in found.segments[plan.keep :]),
+        rebuilt=tuple(rebuilt),
+        removed=tuple(path.name for path in listing.left_over),
+        ignored=tuple(listing.ignored),
+        warnings=(*state.warnings, *epoch_warning, *note),
+    )
+    return Opened(segments, settled, state.boundary is not None, epochs, changed, report)
+
+
+def ensure_directory(disk: Disk, directory: Path) -> None:
+    """Create a log directory durably; refuse anything else that bears its name."""
+    kind = disk.stat(directory).kind
+    if kind is FileKind.MISSING:
+        disk.mkdir(directory)
+        disk.fsync_dir(directory.parent)
+    elif kind is not FileKind.DIRECTORY:
+        raise NotRegularFile("open", directory, "ENOTDIR", f"a log cannot be a {kind.value}")
+
+
+def _begin(
+    disk: Disk,
+    directory: Path,
+    config: LogConfig,
+    codec: Codec,
+    store: StateStore,
+    state: LogState,
+) -> Segment:
+    """The first segment of a log. The boundary is durable before it, so that its absence tells."""
+    start = state.log_start_offset or 0
+    begun = evolve(state, boundary=Boundary(start, 0, start), log_start_offset=start)
+    if begun != state or not start:
+        store.save(begun)
+    segment = Segment.create(directory, start, config, disk=disk, codec=codec)
+    return segment
+
+
+def _carry_out(disk: Disk, directory: Path, found: Survey, plan: Plan) -> list[Segment]:
+    for surveyed in reversed(found.segments[plan.keep :]):
+        surveyed.segment.close()
+        for path in surveyed.segment.paths:
+            remove_if_there(disk, path)
+    for number in reversed(plan.cut):
+        surveyed = found.segments[number]
+        if surveyed.found.end_position < surveyed.found.file_size_bytes:
+            surveyed.segment.file().truncate(surveyed.found.end_position)
+    kept = found.segments[: plan.keep]
+    for number, surveyed in enumerate(kept):
+        _adopt(disk, surveyed, is_active=number == len(kept) - 1)
+    return [surveyed.segment for surveyed in kept]
+
+
+def _adopt(disk: Disk, surveyed: Surveyed, *, is_active: bool) -> None:
+    segment = surveyed.segment
+    if surveyed.scan is not None:
+        segment.adopt(surveyed.scan, surveyed.resume, is_active=is_active)
+        if not is_active:
+            segment.release()
+        return
+    assert surveyed.seal is not None
+    segment.adopt_seal(surveyed.seal, is_active=False)
+    for path, entry_bytes in ((segment.index_path, 8), (segment.time_index_path, 12)):
+        stat = disk.stat(path)
+        if stat.kind is not FileKind.FILE or stat.size_bytes % entry_bytes:
+            segment.rebuild_indexes()
+            break
+    if is_active:
+        segment.adopt_seal(surveyed.seal, is_active=True)
+    else:
+        segment.release()
+
+
+# The epoch cache -------------------------------------------------------------------------------
+
+
+def _read_epoch_file(
+    disk: Disk, directory: Path
+) -> tuple[list[tuple[int, int]] | None, tuple[str, ...]]:
+    try:
+        return read_epochs(disk, directory), ()
+    except (CorruptCheckpoint, DiskError) as error:
+        return None, (f"epochs derived from the log: {error}",)
+
+
+def _settle_epochs(
+    lines: list[tuple[int, int]] | None,
+    segments: list[Segment],
+    found: Survey,
+    state: LogState,
+    config: LogConfig,
+) -> tuple[LeaderEpochCache, bool, tuple[str, ...]]:
+    """The cache that agrees with the batch headers, whether the file differs, and a warning."""
+    log_end = segments[-1].next_offset
+    start = state.log_start_offset or 0
+    cache = LeaderEpochCache(lines or (), rules=config.rules)
+    cache.truncate_from_end(log_end + 1)
+    cache.truncate_from_start(start)
+    is_valid = lines is not None
+    if is_valid and config.rules.verify_epochs_at_open:
+        is_valid = LeaderEpochCache(lines or ()).entries == tuple(lines or ())
+        is_valid = is_valid and epochs_match(cache, segments, log_end, start, state.gaps_end)
+    elif is_valid:
+        _add_newer(cache, found)
+    if not is_valid:
+        at_end = [entry for entry in cache.entries if entry[1] == log_end]
+        cache = _derive(segments, config)
+        for epoch, offset in at_end:
+            if epoch > cache.latest:
+                cache.assign(epoch, offset)
+        cache.truncate_from_start(start)
+    changed = list(cache.entries) != (lines or [])
+    is_stale = changed and not is_valid and lines is not None
+    note = (f"{EPOCH_FILE} contradicted the log and was derived anew",) if is_stale else ()
+    return cache, changed, note
+
+
+def _add_newer(cache: LeaderEpochCache, found: Survey) -> None:
+    """Kafka's recovery: only epochs above the newest entry come from the batches."""
+    for surveyed in found.segments:
+        for epoch, offset, _ in surveyed.scan.epoch_starts if surveyed.scan else ():
+            if epoch > cache.latest:
+                cache.assign(epoch, offset)
+
+
+def _derive(segments: list[Segment], config: LogConfig) -> LeaderEpochCache:
+    cache = LeaderEpochCache(rules=config.rules)
+    for segment in segments:
+        scan = segment.scan()
+        if scan.fault is not None:
+            raise segment.damage(scan)
+        for epoch, offset, _ in scan.epoch_starts:
+            if epoch > cache.latest:
+                cache.assign(epoch, offset)
+    return cache
+
+
+def epochs_match(
+    cache: LeaderEpochCache, segments: list[Segment], log_end: int, log_start: int, gaps_end: int
+) -> bool:
+    """Whether the entries are what the batch headers say.
+
+    Epochs never fall inside a log, so the first and the last batch of an entry's range prove all
+    between them: two look-ups an entry. Below ``gaps_end`` an epoch may have lost all its records.
+    An entry at the log end (a leader that wrote nothing yet) is right.
+    """
+    entries = cache.entries
+    first = batch_at(segments, log_start)
+    if first is not None and (not entries or entries[0][1] > max(first[1], log_start)):
+        return False
+    for number, (epoch, start) in enumerate(entries):
+        if start >= log_end:
+            continue
+        end = entries[number + 1][1] if number + 1 < len(entries) else log_end
+        batch = batch_at(segments, start)
+        if batch is None:
+            return False
+        _, base, _, batch_epoch = batch
+        if base != start and not (base < start == log_start) and start >= gaps_end:
+            return False
+        if base < start and start != log_start:
+            return False
+        if base >= end:
+            continue
+        last = batch_at(segments, end - 1)
+        if batch_epoch != epoch or (last is not None and last[1] < end and last[3] != epoch):
+            return False
+    return True
+
+
+def batch_at(segments: list[Segment], offset: int) -> HopFacts | None:
+    """Header facts of the first batch that ends behind ``offset``, in whichever segment."""
+    for segment in segments:
+        if segment.next_offset > offset:
+            batch = frame_at(segment, offset)
+            if batch is not None:
+                return batch
+    return None
+
+
+# Salvage ---------------------------------------------------------------------------------------
+
+
+def salvage_files(
+    disk: Disk,
+    directory: Path,
+    config: LogConfig,
+    codec: Codec,
+    store: StateStore,
+    error: CorruptLog,
+) -> None:
+    """Shorten a refused log to the good prefix that ``error`` names.
+
+    The boundary is lowered durably first; then segments go from the last down, then the cut. The
+    prefix is measured again, so a stale ``error`` may shorten too much but never leaves damage.
+    """
+    listing = list_directory(disk, directory)
+    state = store.load(is_new=not listing.bases)
+    store.take_seal()
+    target = error.last_good_offset
+    start = state.log_start_offset or 0
+    bases = [base for base in listing.bases if base <= target]
+    position = 0
+    segment = None
+    if bases and listing.bases[0] <= start <= target:
+        segment = Segment(disk, directory, bases[-1], config, codec)
+        scan = segment.scan()
+        segment.adopt(scan, None, is_active=False)
+        position, target = locate(segment, target), min(target, scan.next_offset)
+    if segment is None or (start > target):
+        segment, bases = None, []
+        target = start
+    base = segment.base_offset if segment is not None else target
+    store.save(evolve(state, boundary=Boundary(base, position, target), log_start_offset=start))
+    for doomed in reversed(listing.bases):
+        if doomed > base or segment is None:
+            for path in Segment(disk, directory, doomed, config, codec).paths:
+                remove_if_there(disk, path)
+    if segment is not None:
+        segment.file().truncate(position)
+        segment.file().fsync()
+        segment.release()
+    disk.fsync_dir(directory)
+
+
+OFFSET_LIMIT = OFFSET_END

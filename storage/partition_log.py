@@ -1,0 +1,541 @@
+"""The log of one partition: an ordered sequence of batches in segment files.
+
+A leader calls ``append``, which assigns offsets and epoch; a follower calls
+``append_replica_batch`` with batches that a leader assigned. Both end in one write to the active
+segment. Reading is in ``storage.log_reader``, flushing and pending work in
+``storage.log_durability``; this module has what changes the log.
+
+Left out: leaders, high watermark, who may read what (package ``cluster``); retention and
+compaction; time, which comes in as an argument.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from attrs import evolve
+
+from storage.batch import OFFSET_END, RecordBatch
+from storage.codec import Codec, FrameFacts
+from storage.config import INT32_MAX, LogConfig
+from storage.disk import Disk, DiskLock, OsDisk
+from storage.epochs import LeaderEpochCache, write_epochs
+from storage.errors import (
+    CorruptBatch,
+    CorruptLog,
+    DiskError,
+    InvalidRecord,
+    NotTruncatable,
+    OffsetOutOfRange,
+    StaleLeaderEpoch,
+    UnexpectedOffset,
+)
+from storage.log_durability import DurableLog
+from storage.mkb1 import MKB1
+from storage.opening import Opened, ensure_directory, open_parts, salvage_files
+from storage.reading import locate, read
+from storage.recovery import Verify
+from storage.segment import Segment
+from storage.state import Boundary, FileStateStore, StateStore
+
+__all__ = ["Appended", "PartitionLog"]
+
+LOCK_FILE = ".lock"
+DELETED_SUFFIX = ".deleted"
+
+
+class Appended(NamedTuple):
+    """What an append stored: offsets ``base_offset`` to ``next_offset`` (exclusive)."""
+
+    base_offset: int
+    next_offset: int
+    leader_epoch: int
+    size_bytes: int
+
+
+class PartitionLog(DurableLog):
+    """See the module. Made by ``open`` or ``salvage``.
+
+    Attributes:
+        directory, config: as given to ``open``.
+        leader_epoch: the epoch that ``append`` stamps.
+        report: what opening found and did.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        config: LogConfig,
+        disk: Disk,
+        codec: Codec,
+        store: StateStore,
+        opened: Opened,
+        *,
+        leader_epoch: int,
+        runs_pending: bool,
+        lock: DiskLock | None,
+    ) -> None:
+        super().__init__(directory, config, disk, codec, opened)
+        self._encode = codec.encode
+        self._store = store
+        self._lock = lock
+        self._runs_pending = runs_pending
+        self._latest_epoch = opened.epochs.latest
+        self.leader_epoch = max(leader_epoch, self._latest_epoch)
+        self._start(opened)
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        config: LogConfig | None = None,
+        *,
+        leader_epoch: int = 0,
+        verify: Verify = "unflushed",
+        disk: Disk | None = None,
+        codec: Codec = MKB1,
+        store: StateStore | None = None,
+        runs_pending: bool | None = None,
+    ) -> PartitionLog:
+        """Open the log in ``directory``, or begin one there.
+
+        Args:
+            leader_epoch: the lowest epoch that ``append`` stamps; the log's newest wins.
+            verify: ``unflushed`` walks only what lies above the durable boundary and trusts a
+                matching clean-close seal below it; ``all`` walks every byte.
+            store: where boundary, log start and seal are kept. Without one the log keeps them in
+                its directory and locks that.
+            runs_pending: whether pending work runs at once; by default where there is no ``store``.
+
+        Raises:
+            CorruptLog: opening would lose or hide records; ``salvage`` keeps the good prefix.
+            ForeignFile, NotRegularFile: a file has a segment's suffix and cannot be one.
+            LockHeld: another log or process has the directory open.
+            DiskError: the directory cannot be read or written.
+        """
+        config = config or LogConfig()
+        disk = disk or OsDisk()
+        if verify not in ("unflushed", "all"):
+            raise ValueError(f"verify is {verify!r}, allowed is 'unflushed' or 'all'")
+        if not 0 <= leader_epoch <= INT32_MAX:
+            raise ValueError(f"leader_epoch is {leader_epoch}, allowed is 0..{INT32_MAX}")
+        ensure_directory(disk, directory)
+        lock = disk.lock(directory / LOCK_FILE) if store is None else None
+        try:
+            used = store or FileStateStore(disk, directory, config.rules)
+            opened = open_parts(disk, directory, config, codec, used, verify)
+            return cls(
+                directory,
+                config,
+                disk,
+                codec,
+                used,
+                opened,
+                leader_epoch=leader_epoch,
+                runs_pending=store is None if runs_pending is None else runs_pending,
+                lock=lock,
+            )
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+
+    @classmethod
+    def salvage(
+        cls,
+        directory: Path,
+        error: CorruptLog,
+        config: LogConfig | None = None,
+        *,
+        leader_epoch: int = 0,
+        disk: Disk | None = None,
+        codec: Codec = MKB1,
+    ) -> PartitionLog:
+        """Open a log that refused, keeping the prefix below ``error.last_good_offset``.
+
+        Everything behind it is given up; where there is no good prefix, the log is empty at its
+        start offset. Nothing else shortens a refused log. ``LogDir.open_log`` does the same for its
+        own logs. Arguments and errors as in ``open``; every byte that stays is walked.
+        """
+        config = config or LogConfig()
+        disk = disk or OsDisk()
+        lock = disk.lock(directory / LOCK_FILE)
+        try:
+            store = FileStateStore(disk, directory, config.rules)
+            salvage_files(disk, directory, config, codec, store, error)
+        finally:
+            lock.release()
+        return cls.open(
+            directory, config, leader_epoch=leader_epoch, verify="all", disk=disk, codec=codec
+        )
+
+    # Writing -----------------------------------------------------------------------------------
+
+    def append(self, batch: RecordBatch, *, now_ms: int | None = None) -> Appended:
+        """Store a batch at the log's end, with the next offset and this log's ``leader_epoch``.
+
+        Offset and epoch that ``batch`` already has are not looked at. An epoch's first batch writes
+        the epoch file, synchronously, before the batch.
+
+        Args:
+            now_ms: wall clock, for rolling by age where batches carry no timestamp.
+
+        Raises:
+            InvalidRecord: the batch cannot be stored; only compaction stores an empty one.
+            BatchTooLarge: the frame exceeds ``max_batch_bytes``.
+            StaleLeaderEpoch: ``leader_epoch`` was set below the log's newest epoch.
+            DiskError: nothing of the batch is left in the log; try again, or see ``failure``.
+            LogOffline, LogClosed: the log takes no writes.
+        """
+        if self._failure is not None or self._is_closed:
+            self._refuse_write()
+        base_offset, epoch = self._leo, self.leader_epoch
+        if not batch.records and batch.control is None:
+            raise InvalidRecord("a data batch has at least one record, this one has none")
+        next_offset = base_offset + batch.last_offset_delta + 1
+        if next_offset >= OFFSET_END:
+            raise InvalidRecord(f"base_offset is {base_offset}: the batch would pass 2^63-1")
+        frame, timestamp_ms = self._encode(batch, base_offset, epoch, self.config.max_batch_bytes)
+        size = len(frame)
+        if now_ms is not None:
+            self._note_clock(now_ms)
+        if self._active.must_roll(size, next_offset, timestamp_ms, now_ms):
+            self._roll(now_ms)
+        if epoch != self._latest_epoch:
+            self._assign_epochs([(epoch, base_offset)])
+        try:
+            self._active.append_frame(frame, base_offset, next_offset, timestamp_ms)
+        except DiskError as error:
+            self._undo_append(error)
+            raise
+        self._leo = next_offset
+        if self._pending:
+            self._settle()
+        return Appended(base_offset, next_offset, epoch, size)
+
+    def append_replica_batch(
+        self, data: RecordBatch | bytes | bytearray | memoryview, *, now_ms: int | None = None
+    ) -> Appended:
+        """Store what a leader assigned: a batch, one raw frame, or a run of raw frames.
+
+        Raw bytes are stored unchanged after magic, CRC, continuity and epoch were checked, all of
+        them before the first is written. A run ends up as its frames one by one would.
+
+        Raises:
+            UnexpectedOffset: a base offset is not the log end; upward gaps are for offsets below
+                ``gaps_end``.
+            StaleLeaderEpoch: a frame's epoch is below the log's newest.
+            CorruptBatch: a frame is damaged or cut short.
+            InvalidRecord, BatchTooLarge: a ``RecordBatch`` is unassigned or cannot be stored.
+            DiskError: as for ``append``; of a run that spans segments, frames before a roll stay.
+            LogOffline, LogClosed: the log takes no writes.
+        """
+        if self._failure is not None or self._is_closed:
+            self._refuse_write()
+        if isinstance(data, RecordBatch):
+            data = self._assigned_frame(data)
+        view = memoryview(data)
+        frames = self._check_frames(view)
+        if now_ms is not None:
+            self._note_clock(now_ms)
+        first_offset = self._leo
+        at = number = 0
+        while number < len(frames):
+            size, _, next_offset, _, timestamp_ms = frames[number]
+            if self._active.must_roll(size, next_offset, timestamp_ms, now_ms):
+                self._roll(now_ms)
+            end, size = self._group(frames, number)
+            self._write_group(view[at : at + size], frames[number:end])
+            at += size
+            number = end
+        if self._pending:
+            self._settle()
+        return Appended(max(first_offset, frames[0][1]), self._leo, frames[-1][3], len(view))
+
+    def _assigned_frame(self, batch: RecordBatch) -> bytes:
+        if batch.base_offset is None:
+            raise InvalidRecord("an unassigned batch cannot be replicated: append assigns offsets")
+        limit = self.config.max_batch_bytes
+        return self._encode(batch, batch.base_offset, batch.leader_epoch, limit)[0]
+
+    def _check_frames(self, view: memoryview) -> list[FrameFacts]:
+        """The facts of every frame, or the error of the first that cannot follow."""
+        check, limit, end = self._codec.check, self.config.max_batch_bytes, len(view)
+        expected, latest, gaps_end = self._leo, self._latest_epoch, self._state.gaps_end
+        frames: list[FrameFacts] = []
+        at = 0
+        while at < end:
+            facts = check(view, at, end, limit)
+            base, epoch = facts[1], facts[3]
+            if base != expected and not expected < base <= gaps_end:
+                why = "" if base < expected else f" (gaps are declared up to {gaps_end})"
+                raise UnexpectedOffset(expected, base, why)
+            if epoch < latest:
+                raise StaleLeaderEpoch(epoch, latest)
+            frames.append(facts)
+            expected, latest = facts[2], epoch
+            at += facts[0]
+        if not frames:
+            raise CorruptBatch("torn", "no frame in 0 bytes")
+        return frames
+
+    def _group(self, frames: list[FrameFacts], number: int) -> tuple[int, int]:
+        """How far frames from ``number`` on go into the active segment with one write."""
+        active = self._active
+        size = frames[number][0]
+        end = number + 1
+        room = active.size_limit_bytes - active.size_bytes
+        if not active.has_room_for_entries(room):
+            return end, size
+        expires_ms = active.expires_ms
+        if not active.size_bytes and frames[number][4] >= 0:
+            expires_ms = frames[number][4] + self.config.segment_max_age_ms
+        span_end = active.base_offset + INT32_MAX + 1
+        while end < len(frames):
+            frame_bytes, _, next_offset, _, timestamp_ms = frames[end]
+            if size + frame_bytes > room or timestamp_ms > expires_ms or next_offset > span_end:
+                break
+            size += frame_bytes
+            end += 1
+        return end, size
+
+    def _write_group(self, data: memoryview, frames: list[FrameFacts]) -> None:
+        latest = self._latest_epoch
+        if frames[-1][3] != latest:
+            rises = []
+            for _, base, _, epoch, _ in frames:
+                if epoch != latest:
+                    rises.append((epoch, base))
+                    latest = epoch
+            self._assign_epochs(rises)
+        try:
+            self._active.append_frames(data, frames)
+        except DiskError as error:
+            self._undo_append(error)
+            raise
+        self._leo = frames[-1][2]
+
+    def roll(self, *, now_ms: int | None = None) -> Segment:
+        """Begin a new segment; nothing happens if the active one is empty.
+
+        The old segment's flush is pending work. Raises as ``append`` does.
+        """
+        self._check_writable()
+        if self._active.has_data:
+            self._roll(now_ms)
+            self._settle()
+        return self._active
+
+    def _roll(self, now_ms: int | None) -> None:
+        old = self._active
+        fresh = Segment.create(
+            self.directory, self._leo, self.config, disk=self._disk, codec=self._codec
+        )
+        old.finish()
+        fresh.created_ms = now_ms
+        self._directory_changes += 1
+        self._segments.append(fresh)
+        self._active = fresh
+        old.on_open(self._note_open_file)
+        self._note_open_file(old)
+        self._add_work("flush", self._leo)
+
+    def _note_clock(self, now_ms: int) -> None:
+        if self._active.created_ms is None and self._active.expires_ms == OFFSET_END:
+            self._active.created_ms = now_ms
+
+    def _undo_append(self, error: DiskError) -> None:
+        """Bring the files back to the log's end; go offline where that fails too."""
+        try:
+            self._active.undo_append()
+        except DiskError:
+            self._failure = error
+        if self._epochs.truncate_from_end(self._leo + 1):
+            self._latest_epoch = self._epochs.latest
+            self._add_work("epochs")
+
+    # Epochs ------------------------------------------------------------------------------------
+
+    def become_leader(self, epoch: int) -> None:
+        """Stamp appends with ``epoch`` from now on, and note durably where it begins.
+
+        Raises:
+            StaleLeaderEpoch: below the log's newest epoch.
+            DiskError: the epoch file could not be written; nothing changed.
+        """
+        self._check_writable()
+        if not 0 <= epoch <= INT32_MAX:
+            raise ValueError(f"epoch is {epoch}, allowed is 0..{INT32_MAX}")
+        if epoch != self._latest_epoch:
+            self._assign_epochs([(epoch, self._leo)])
+        self.leader_epoch = epoch
+
+    def become_follower(self) -> None:
+        """Drop epoch entries at the log's end: they are a leader's own word (PROTOCOL A8)."""
+        self._check_writable()
+        self._cut_epochs(self._leo)
+        self._settle()
+
+    def _assign_epochs(self, rises: list[tuple[int, int]]) -> None:
+        if rises[0][0] < self._latest_epoch:
+            raise StaleLeaderEpoch(rises[0][0], self._latest_epoch)
+        before = self._epochs
+        self._epochs = LeaderEpochCache(before.entries, rules=self.config.rules)
+        for epoch, offset in rises:
+            self._epochs.assign(epoch, offset)
+        try:
+            write_epochs(self._disk, self.directory, self._epochs, self.config.rules)
+        except DiskError as error:
+            self._epochs = before
+            self._note_failure(error)
+            raise
+        self._latest_epoch = self._epochs.latest
+        self._directory_changes += 1
+
+    def _cut_epochs(self, offset: int) -> None:
+        if self._epochs.truncate_from_end(offset):
+            self._latest_epoch = self._epochs.latest
+            self._add_work("epochs")
+
+    # Shortening --------------------------------------------------------------------------------
+
+    def truncate_to(self, target: int) -> None:
+        """Make ``target`` the log's end: everything from there on goes, in place.
+
+        At or behind the log's end no data goes, but epoch entries from the end on do
+        (KAFKA-10706). Below the first segment it is ``truncate_fully_and_start_at``. The durable
+        boundary is lowered first; then later segments go, last to first, then the tail of the one
+        that holds ``target``, its indexes, and the epochs. Epoch file and deletion are pending
+        work.
+
+        Raises:
+            NotTruncatable: ``target`` lies inside a batch; nothing changed.
+            ValueError: ``target`` is negative.
+            DiskError: the log is offline then.
+            LogOffline, LogClosed: the log takes no writes.
+        """
+        self._check_writable()
+        if target < 0:
+            raise ValueError(f"target is {target}, allowed is 0 or more")
+        if target >= self._leo:
+            if self.config.rules.cut_epochs_at_end:
+                self._cut_epochs(self._leo)
+                self._settle()
+            return
+        if target < self._segments[0].base_offset:
+            self.truncate_fully_and_start_at(target)
+            return
+        number = self._segment_number(target)
+        segment = self._segments[number]
+        position = locate(segment, target)
+        good_end = self._end_before(segment, position, target)
+        try:
+            self._lower(Boundary(segment.base_offset, position, good_end), min_start=target)
+            self._drop_segments(number + 1)
+            segment.truncate_to(position, good_end)
+            self._active = segment
+            if target > good_end:
+                self._bridge_hole(good_end, target)
+        except DiskError as error:
+            self._failure = error
+            raise
+        self._leo = target
+        self._cut_epochs(target)
+        self._settle()
+
+    def _end_before(self, segment: Segment, position: int, target: int) -> int:
+        """The end of the batch before ``position``; below ``target`` only where a hole is."""
+        if position < segment.size_bytes:
+            base = self._codec.hop(read(segment, position, self._codec.hop_bytes), 0)[1]
+            if base < target:
+                raise NotTruncatable(target, f"it lies inside the batch that begins at {base}")
+        if target > self._state.gaps_end:
+            return target
+        scan = segment.scan(segment.resume_point(target), stop_at=position)
+        return scan.next_offset
+
+    def _bridge_hole(self, base_offset: int, target: int) -> None:
+        """Keep the log's end at ``target`` where compaction left no batch that ends there.
+
+        An empty batch stands for the missing offsets, so the end survives a restart and the next
+        segment follows without a gap.
+        """
+        active = self._active
+        epoch = max(0, self._epochs.epoch_for_offset(target - 1))
+        if active.last_position >= 0:
+            head = read(active, active.last_position, self._codec.hop_bytes)
+            epoch = self._codec.hop(head, 0)[3]
+        batch = RecordBatch((), (), target - base_offset - 1, base_offset, epoch)
+        active.append(batch)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything and go on, empty, at ``offset``: a follower that must begin anew.
+
+        Raises as ``truncate_to`` does.
+        """
+        self._check_writable()
+        if not 0 <= offset < OFFSET_END:
+            raise ValueError(f"offset is {offset}, allowed is 0..2^63-1")
+        first = self._segments[0].base_offset
+        try:
+            self._lower(Boundary(first, 0, first), min_start=first)
+            self._drop_segments(0)
+            self._disk.fsync_dir(self.directory)
+            self._state = evolve(
+                self._state, boundary=Boundary(offset, 0, offset), log_start_offset=offset
+            )
+            self._store.save(self._state)
+            self._active = Segment.create(
+                self.directory, offset, self.config, disk=self._disk, codec=self._codec
+            )
+        except DiskError as error:
+            self._failure = error
+            raise
+        self._segments = [self._active]
+        self._directory_changes += 1
+        self._leo = offset
+        self._cut_epochs(0)
+        self._settle()
+
+    def _drop_segments(self, first: int) -> None:
+        """Rename the segments from number ``first`` on, last to first; deletion is pending."""
+        for segment in reversed(self._segments[first:]):
+            segment.release()
+            names = []
+            for path in segment.paths:
+                gone = path.with_name(path.name + DELETED_SUFFIX)
+                self._disk.rename(path, gone)
+                names.append(gone.name)
+            self._segments.pop()
+            self._directory_changes += 1
+            self._add_work("delete", *names)
+
+    def raise_log_start_offset(self, offset: int) -> None:
+        """Hide everything below ``offset``; what is hidden stays on disk until retention.
+
+        Raises:
+            OffsetOutOfRange: not between the current start and the log's end.
+        """
+        self._check_writable()
+        if not self.log_start_offset <= offset <= self._leo:
+            raise OffsetOutOfRange(offset, self.log_start_offset, self._leo)
+        if offset == self.log_start_offset:
+            return
+        self._state = evolve(self._state, log_start_offset=offset)
+        self._add_work("persist")
+        if self._epochs.truncate_from_start(offset):
+            self._add_work("epochs")
+        self._settle()
+
+    def declare_gaps(self, end_offset: int) -> None:
+        """Accept, durably, that batches below ``end_offset`` may be missing.
+
+        Compaction says so before it swaps its output in, a follower before it appends what a
+        compacted leader still has.
+        """
+        self._check_writable()
+        if end_offset > self._state.gaps_end:
+            state = evolve(self._state, gaps_end=end_offset)
+            self._store.save(state)
+            self._state = state

@@ -1,0 +1,198 @@
+"""Finding and reading batches inside one segment.
+
+A look-up is one bisect of the offset index and header hops over at most one index interval; a range
+does that at both ends and reads nothing in between. An index entry that does not lead to its batch
+has the segment rebuild its indexes, once, before the look-up is repeated.
+
+Left out: which segment holds an offset, and what a reader may see (``storage.partition_log``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
+
+from storage.batch import RecordBatch
+from storage.codec import HopFacts
+from storage.errors import CorruptBatch, CorruptIndex, CorruptLog
+from storage.segment import Segment
+
+__all__ = ["FileSlice", "frame_at", "iter_batches", "iter_frames", "locate", "read", "slice_range"]
+
+CHUNK_BYTES = 1 << 16
+_T = TypeVar("_T")
+
+
+class FileSlice(NamedTuple):
+    """Whole frames in one segment file, by place: what a zero-copy response needs.
+
+    ``fileno`` is for ``os.sendfile`` and is None on a disk without descriptors. The slice is a
+    reference: after a truncation the bytes behind it may differ or be gone.
+    """
+
+    segment_base: int
+    position: int
+    size_bytes: int
+    fileno: int | None
+
+
+def locate(segment: Segment, offset: int) -> int:
+    """Position of the first batch that ends behind ``offset``; the segment's size if none.
+
+    Raises:
+        CorruptLog: the log file is damaged there.
+    """
+    if offset >= segment.next_offset:
+        return segment.size_bytes
+    hint = segment.hint
+    if hint[0] == offset:
+        return hint[1]
+    return _with_index(segment, lambda: _hop_to_offset(segment, offset))
+
+
+def slice_range(
+    segment: Segment, offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool
+) -> FileSlice:
+    """Whole frames from the one that holds ``offset`` on, as a place in the file.
+
+    They end below ``end_offset`` and fit into ``max_bytes``; with ``at_least_one`` the first frame
+    comes even if it is larger. The next range of a sequential reader begins without a look-up.
+    """
+    start = locate(segment, offset)
+    whole = end_offset >= segment.next_offset
+    end = segment.size_bytes if whole else locate(segment, end_offset)
+    next_offset = segment.next_offset if whole else -1
+    limit = start + max_bytes
+    if end > limit:
+        end, next_offset = _with_index(
+            segment, lambda: _hop_to_limit(segment, start, limit, at_least_one=at_least_one)
+        )
+    if next_offset >= 0:
+        segment.hint = (next_offset, end)
+    return FileSlice(segment.base_offset, start, max(end - start, 0), segment.file().fileno())
+
+
+def read(segment: Segment, position: int, size_bytes: int) -> bytes:
+    """Bytes of the log file. Raises ``CorruptBatch`` where the file is shorter."""
+    data = segment.file().read_at(position, size_bytes)
+    if len(data) != size_bytes:
+        raise CorruptBatch("torn", f"{len(data)} of {size_bytes} bytes at byte {position}")
+    return data
+
+
+def frame_at(segment: Segment, offset: int) -> HopFacts | None:
+    """Header facts of the first batch that ends behind ``offset``, or None."""
+    position = locate(segment, offset)
+    if position >= segment.size_bytes:
+        return None
+    head = read(segment, position, segment.codec.hop_bytes)
+    return segment.codec.hop(head, 0)
+
+
+def iter_batches(segment: Segment, offset: int) -> Iterator[RecordBatch]:
+    """Decoded batches from the one that holds ``offset``, or the next one, on.
+
+    Raises:
+        CorruptLog: a frame is damaged.
+    """
+    decode, limit = segment.codec.decode, segment.config.max_batch_bytes
+    for position, frame in iter_frames(segment, offset):
+        try:
+            batch = decode(frame, limit)
+        except CorruptBatch as error:
+            raise segment.frame_damage(position, error) from error
+        yield batch
+
+
+def iter_frames(segment: Segment, offset: int) -> Iterator[tuple[int, bytes]]:
+    """Positions and bytes of the frames from the one that holds ``offset`` on, unverified."""
+    position = locate(segment, offset)
+    hop, need = segment.codec.hop, segment.codec.hop_bytes
+    while position < segment.size_bytes:
+        chunk = segment.file().read_at(position, min(CHUNK_BYTES, segment.size_bytes - position))
+        at = 0
+        try:
+            while at + need <= len(chunk):
+                size = hop(chunk, at)[0]
+                if at + size > len(chunk):
+                    break
+                yield position + at, chunk[at : at + size]
+                at += size
+            if at == 0:
+                size = hop(chunk, 0)[0] if len(chunk) >= need else need
+                if position + size > segment.size_bytes:
+                    raise CorruptBatch("torn", f"frame of {size} bytes passes the segment's end")
+                yield position, read(segment, position, size)
+                at = size
+        except CorruptBatch as error:
+            raise segment.frame_damage(position + at, error) from error
+        position += at
+
+
+def _with_index(segment: Segment, look_up: Callable[[], _T]) -> _T:
+    """Run a look-up; if the index misled it, rebuild the index and run it once more."""
+    try:
+        return look_up()
+    except (CorruptBatch, CorruptIndex):
+        segment.rebuild_indexes()
+    try:
+        return look_up()
+    except (CorruptBatch, CorruptIndex) as error:
+        raise segment.frame_damage(0, error) from error
+
+
+def _hop_to_offset(segment: Segment, offset: int) -> int:
+    entry = segment.index.floor_entry(offset)
+    position = entry[1] if entry else 0
+    must_be = entry[0] if entry else -1
+    hop, need, end = segment.codec.hop, segment.codec.hop_bytes, segment.size_bytes
+    ahead = segment.config.index_interval_bytes + need
+    file = segment.file()
+    while position < end:
+        buffer = file.read_at(position, min(ahead, CHUNK_BYTES, end - position))
+        last, at = len(buffer) - need, 0
+        if last < 0:
+            raise CorruptBatch("torn", f"{len(buffer)} bytes at byte {position}")
+        while at <= last:
+            size, base, next_offset, _ = hop(buffer, at)
+            if must_be >= 0 and base != must_be:
+                raise CorruptIndex(segment.index_path, f"batch {must_be} is batch {base}")
+            if next_offset > offset:
+                return position + at
+            must_be = -1
+            at += size
+        position += at
+    return end
+
+
+def _hop_to_limit(
+    segment: Segment, start: int, limit: int, *, at_least_one: bool
+) -> tuple[int, int]:
+    """The last frame border at or before ``limit``, not before ``start``, and the offset there.
+
+    The offset is -1 where it is not known without a further read.
+    """
+    position = max(segment.index.floor_by_position(limit), start)
+    hop, need, end = segment.codec.hop, segment.codec.hop_bytes, segment.size_bytes
+    ahead = segment.config.index_interval_bytes + need
+    file = segment.file()
+    while position < end:
+        buffer = file.read_at(position, min(ahead, CHUNK_BYTES, end - position))
+        last, at = len(buffer) - need, 0
+        if last < 0:
+            raise CorruptBatch("torn", f"{len(buffer)} bytes at byte {position}")
+        while at <= last:
+            size, base, next_offset, _ = hop(buffer, at)
+            border = position + at
+            if border + size > limit:
+                if border == start and at_least_one:
+                    return border + size, next_offset
+                return border, base
+            at += size
+        position += at
+    return end, segment.next_offset
+
+
+def frame_corruption(segment: Segment, error: CorruptBatch) -> CorruptLog:
+    """The ``CorruptLog`` for bytes that a slice promised and the file does not have."""
+    return segment.frame_damage(segment.size_bytes, error)

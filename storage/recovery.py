@@ -1,0 +1,506 @@
+"""Opening a log: what lies in the directory, what it means, and the verdict.
+
+Three steps. ``survey`` reads and changes nothing. ``decide`` is a pure function from what was found
+to a plan or a refusal. ``storage.opening`` carries a plan out. The rules (the verdict table of
+``storage/README.md`` has every case):
+
+* Damage below the durable boundary refuses. At or above it, the log is cut at the first frame that
+  cannot follow, and the cut is reported with every whole range behind it.
+* Bytes behind a closed segment's last batch are cut where the next segment starts exactly there.
+* A boundary behind the log's end, a missing or overlapping file, a file that does not begin with
+  the offset in its name: refused, never chosen between.
+* Where the boundary is unknown, everything may have been durable: a torn tail is cut, damage with
+  whole batches behind it refuses.
+
+Left out: indexes and epochs, which are derived (``storage.segment``, ``storage.partition_log``).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from attrs import define, field, frozen
+
+from storage.batch import OFFSET_END
+from storage.checkpoints import TMP_SUFFIX
+from storage.codec import Codec
+from storage.config import LogConfig
+from storage.disk import Disk, FileKind
+from storage.epochs import EPOCH_FILE
+from storage.errors import (
+    CorruptBatch,
+    CorruptIndex,
+    CorruptLog,
+    DiskError,
+    ForeignFile,
+    NotRegularFile,
+)
+from storage.index import OffsetIndex, TimeIndex
+from storage.mkb1 import MKB1
+from storage.scan import Fault, GoodRange, Resume, SegmentScan, find_good_ranges, scan_segment
+from storage.segment import LOG_SUFFIX, Segment
+from storage.state import BOUNDARY_FILE, SEAL_FILE, Boundary, LogState, Seal, SegmentSeal
+
+__all__ = [
+    "Cut",
+    "Found",
+    "OpenReport",
+    "Plan",
+    "Refusal",
+    "Verify",
+    "decide",
+    "list_directory",
+    "recover_active_segment",
+    "survey",
+]
+
+Verify = Literal["unflushed", "all"]
+
+_SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex)(\.deleted|\.cleaned)?\Z", re.ASCII)
+_OWN_TMP = {
+    name + TMP_SUFFIX for name in (EPOCH_FILE, BOUNDARY_FILE, SEAL_FILE, "partition.metadata")
+}
+
+
+@frozen
+class Cut:
+    """Bytes that opening removed, or would remove.
+
+    Attributes:
+        file: the segment file.
+        position: its new size in bytes.
+        size_bytes: how many bytes go, later files included.
+        offset: the log's end after the cut.
+        reason: what could not follow there.
+        whole_ranges: whole batches among the bytes that go: a power cut may leave such a hole.
+    """
+
+    file: Path
+    position: int
+    size_bytes: int
+    offset: int
+    reason: str
+    whole_ranges: tuple[GoodRange, ...]
+
+
+@frozen
+class OpenReport:
+    """What opening a log found and did.
+
+    Attributes:
+        is_clean: a clean-close seal was there and matched.
+        cuts: tails removed, see ``Cut``.
+        dropped: names of whole segment files removed behind a cut.
+        rebuilt: names of derived files that were missing or wrong and were written anew.
+        removed: names of left-over files that were unlinked.
+        ignored: names in the directory that belong to nobody here.
+        warnings: what could not be read, in words.
+    """
+
+    is_clean: bool = False
+    cuts: tuple[Cut, ...] = ()
+    dropped: tuple[str, ...] = ()
+    rebuilt: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@define
+class Listing:
+    """The names in a log directory, sorted into kinds."""
+
+    bases: list[int] = field(factory=list)
+    left_over: list[Path] = field(factory=list)
+    ignored: list[str] = field(factory=list)
+
+
+@frozen
+class Found:
+    """What ``decide`` needs to know of one segment.
+
+    Attributes:
+        base_offset, file_size_bytes: from name and file.
+        end_position, next_offset: behind the last good batch.
+        fault: why the walk stopped, None at the file's end.
+        whole_ranges: what look-ahead found behind the fault.
+    """
+
+    base_offset: int
+    file_size_bytes: int
+    end_position: int
+    next_offset: int
+    fault: Fault | None = None
+    whole_ranges: tuple[GoodRange, ...] = ()
+
+
+@frozen
+class Plan:
+    """How to open: cut segment files to their good ends, drop those from ``keep`` on."""
+
+    cut: tuple[int, ...]
+    keep: int
+
+
+@frozen
+class Refusal:
+    """Why not to open. ``number`` is the segment concerned, -1 for a missing file."""
+
+    number: int
+    reason: str
+    position: int
+    last_good_offset: int
+    first_good_offset: int | None
+
+
+@define
+class Surveyed:
+    """One segment with what was read of it; ``scan`` is None where the seal stood in for it."""
+
+    segment: Segment
+    scan: SegmentScan | None
+    resume: Resume | None
+    seal: SegmentSeal | None
+    found: Found
+
+
+@define
+class Survey:
+    """Everything that opening a log knows before it changes anything."""
+
+    listing: Listing
+    segments: list[Surveyed]
+    is_clean: bool
+
+
+def list_directory(disk: Disk, directory: Path) -> Listing:
+    """Sort a log directory's names.
+
+    Raises:
+        ForeignFile: a ``.log`` file whose name is not twenty digits below 2^63.
+        NotRegularFile: a ``.log`` name that is a symbolic link or a device.
+    """
+    listing = Listing()
+    names = disk.listdir(directory)
+    for name in names:
+        path = directory / name
+        match = _SEGMENT_FILE.match(name)
+        if name.endswith(LOG_SUFFIX):
+            kind = disk.stat(path).kind
+            if kind is FileKind.DIRECTORY:
+                listing.ignored.append(name)
+            elif kind is not FileKind.FILE:
+                raise NotRegularFile("open", path, "ELOOP", f"a segment cannot be a {kind.value}")
+            elif match is None or int(match[1]) >= OFFSET_END:
+                raise ForeignFile(path, "a segment's name is twenty digits below 2^63")
+            else:
+                listing.bases.append(int(match[1]))
+        elif name in _OWN_TMP or (match is not None and match[3]):
+            _note_left_over(disk, listing, path)
+        elif match is not None:
+            if match[1] + LOG_SUFFIX not in names:
+                _note_left_over(disk, listing, path)
+        elif name not in (EPOCH_FILE, BOUNDARY_FILE, SEAL_FILE, ".lock", "partition.metadata"):
+            listing.ignored.append(name)
+    return listing
+
+
+def _note_left_over(disk: Disk, listing: Listing, path: Path) -> None:
+    if disk.stat(path).kind is FileKind.FILE:
+        listing.left_over.append(path)
+    else:
+        listing.ignored.append(path.name)
+
+
+def survey(
+    disk: Disk,
+    directory: Path,
+    config: LogConfig,
+    codec: Codec,
+    *,
+    listing: Listing,
+    state: LogState,
+    seal: Seal | None,
+    verify: Verify,
+    known_epoch: int,
+) -> Survey:
+    """Read as much of every segment as ``verify`` asks for; change nothing.
+
+    With ``all``, every byte is walked. With ``unflushed``, a matching clean-close seal stands in
+    for everything; else segments below the durable boundary are walked from their last index entry
+    on, and in full where that does not work out.
+    """
+    segments = [Segment(disk, directory, base, config, codec) for base in listing.bases]
+    is_clean = seal is not None and _seal_matches(segments, seal)
+    result: list[Surveyed] = []
+    latest_epoch = -1
+    for number, segment in enumerate(segments):
+        if is_clean and verify == "unflushed":
+            assert seal is not None
+            kept = seal.segments[number]
+            found = Found(segment.base_offset, kept.size_bytes, kept.size_bytes, kept.next_offset)
+            result.append(Surveyed(segment, None, None, kept, found))
+            continue
+        resume = None
+        if verify == "unflushed" and state.boundary is not None:
+            resume = _resume(segment, state.boundary)
+        scan = _scan(segment, state.gaps_end, latest_epoch, resume)
+        if resume is not None and scan.fault is not None:
+            resume = None
+            scan = _scan(segment, state.gaps_end, latest_epoch, None)
+        if scan.fault is not None and scan.fault.reason == "epoch-back":
+            scan = _blame_epoch(segment, scan, state.gaps_end, latest_epoch, known_epoch)
+        latest_epoch = scan.last_epoch
+        result.append(Surveyed(segment, scan, resume, None, _found(segment, scan)))
+        if number < len(segments) - 1:
+            segment.close()
+    return Survey(listing, result, is_clean)
+
+
+def _scan(segment: Segment, gaps_end: int, latest_epoch: int, resume: Resume | None) -> SegmentScan:
+    return scan_segment(
+        segment.file(),
+        segment.codec,
+        segment.config,
+        base_offset=segment.base_offset,
+        gaps_end=gaps_end,
+        latest_epoch=latest_epoch,
+        resume=resume,
+    )
+
+
+def _found(segment: Segment, scan: SegmentScan) -> Found:
+    ranges: tuple[GoodRange, ...] = ()
+    if scan.fault is not None:
+        ranges = find_good_ranges(
+            segment.file(),
+            segment.codec,
+            segment.config,
+            position=scan.end_position,
+            min_offset=scan.next_offset,
+        )
+    return Found(
+        scan.base_offset,
+        scan.file_size_bytes,
+        scan.end_position,
+        scan.next_offset,
+        scan.fault,
+        ranges,
+    )
+
+
+def _seal_matches(segments: list[Segment], seal: Seal) -> bool:
+    """Whether sizes, names and last frames are what the clean close left."""
+    if [s.base_offset for s in segments] != [s.base_offset for s in seal.segments]:
+        return False
+    return all(map(_segment_matches, segments, seal.segments))
+
+
+def _segment_matches(segment: Segment, seal: SegmentSeal) -> bool:
+    if segment._disk.stat(segment.log_path).size_bytes != seal.size_bytes:
+        return False
+    if seal.size_bytes == 0:
+        return seal.next_offset == seal.base_offset and seal.last_position == -1
+    size = seal.size_bytes - seal.last_position
+    if not 0 <= seal.last_position < seal.size_bytes or size > segment.config.max_batch_bytes:
+        return False
+    file = segment._disk.open(segment.log_path, write=False)
+    try:
+        frame = file.read_at(seal.last_position, size)
+        facts = segment.codec.check(frame, 0, len(frame), segment.config.max_batch_bytes)
+    except CorruptBatch:
+        return False
+    finally:
+        file.close()
+    return facts[0] == size and facts[2] == seal.next_offset
+
+
+def _resume(segment: Segment, boundary: Boundary) -> Resume | None:
+    """Where to begin in a segment at or below the boundary, None to begin at its first byte."""
+    if segment.base_offset > boundary.segment_base:
+        return None
+    try:
+        index = OffsetIndex.open(segment.index_path, segment.base_offset, disk=segment._disk)
+        times = TimeIndex.open(segment.time_index_path, segment.base_offset, disk=segment._disk)
+    except (CorruptIndex, DiskError):
+        return None
+    size = segment._disk.stat(segment.log_path).size_bytes
+    if len(index) and (index.entries[-1][1] >= size or index._values[0] != 0):
+        return None
+    segment._index, segment._time_index = index, times
+    is_own = segment.base_offset == boundary.segment_base
+    return segment.resume_point(boundary.end_offset if is_own else OFFSET_END)
+
+
+def _blame_epoch(
+    segment: Segment, scan: SegmentScan, gaps_end: int, latest_epoch: int, known_epoch: int
+) -> SegmentScan:
+    """Where an epoch fell: was the frame before it too high, or is this one too old?
+
+    Epochs are assigned durably before their first batch, so a rise beyond the epoch file's newest
+    entry that is taken back later was never written by a leader.
+    """
+    risen = [start for start in scan.epoch_starts if start[0] > known_epoch >= 0]
+    if not risen:
+        return scan
+    epoch, offset, position = risen[0]
+    shorter = scan_segment(
+        segment.file(),
+        segment.codec,
+        segment.config,
+        base_offset=segment.base_offset,
+        gaps_end=gaps_end,
+        latest_epoch=latest_epoch,
+        stop_at=position,
+    )
+    shorter.file_size_bytes = scan.file_size_bytes
+    detail = f"epoch {epoch} at offset {offset}, but {known_epoch} is the newest known"
+    shorter.fault = Fault(position, "epoch-ahead", detail, whole=True)
+    return shorter
+
+
+# The verdict -----------------------------------------------------------------------------------
+
+
+def decide(found: list[Found], boundary: Boundary | None, log_start: int | None) -> Plan | Refusal:
+    """Plan or refusal for what a survey found. Pure; see the module's rules.
+
+    Args:
+        found: the segments by rising base offset.
+        boundary: the durable boundary, None where it is unknown.
+        log_start: the persisted log start offset, None where it is unknown.
+    """
+    start = log_start or 0
+    durable_end = boundary.end_offset if boundary is not None else 0
+    if not found:
+        if durable_end > start:
+            return Refusal(
+                -1, f"every segment is missing, {durable_end} was durable", 0, start, None
+            )
+        return Plan((), 0)
+    if log_start is not None and found[0].base_offset > log_start:
+        reason = f"the log starts at offset {log_start}, the files before this one are missing"
+        return Refusal(0, reason, 0, log_start, _first_batch(found, 0))
+    cut: list[int] = []
+    keep = len(found)
+    for number, segment in enumerate(found):
+        after = found[number + 1] if number + 1 < len(found) else None
+        refusal = _misfit(found, number)
+        if refusal is not None:
+            return refusal
+        if after is not None and after.base_offset == segment.next_offset:
+            if segment.fault is not None:
+                cut.append(number)
+            continue
+        if segment.fault is None and after is None:
+            continue
+        first_good = _first_behind(found, number)
+        reason = _damage(segment, after)
+        if segment.next_offset < durable_end or (boundary is None and first_good is not None):
+            return Refusal(number, reason, segment.end_position, segment.next_offset, first_good)
+        cut.append(number)
+        keep = number + 1
+        break
+    last = found[keep - 1]
+    if last.next_offset < durable_end:
+        reason = f"the log ends at offset {last.next_offset}, but {durable_end} was durable"
+        return Refusal(keep - 1, reason, last.end_position, last.next_offset, None)
+    if last.next_offset < start:
+        reason = f"the log ends at offset {last.next_offset}, below its start {start}"
+        return Refusal(keep - 1, reason, last.end_position, start, None)
+    return Plan(tuple(cut), keep)
+
+
+def _misfit(found: list[Found], number: int) -> Refusal | None:
+    """A file that does not begin with its own offset, or that overlaps the one before it."""
+    segment = found[number]
+    good_end = found[number - 1].next_offset if number else segment.base_offset
+    if number and segment.base_offset < good_end:
+        before = found[number - 1].base_offset
+        reason = f"overlaps {before:020d}{LOG_SUFFIX}, which ends at offset {good_end}"
+        return Refusal(number, reason, 0, good_end, None)
+    fault = segment.fault
+    if fault is not None and fault.position == 0 and fault.whole and "offset" in fault.reason:
+        reason = f"does not begin with the offset in its name: {fault.detail}"
+        return Refusal(number, reason, 0, good_end, _first_behind(found, number))
+    return None
+
+
+def _damage(segment: Found, after: Found | None) -> str:
+    if segment.fault is not None:
+        return f"{segment.fault.reason}: {segment.fault.detail}"
+    assert after is not None, "a whole last segment is no damage"
+    return f"batches are missing from here to offset {after.base_offset}"
+
+
+def _first_behind(found: list[Found], number: int) -> int | None:
+    """Base offset of the first whole batch behind the end of a segment's good part."""
+    if found[number].whole_ranges:
+        return found[number].whole_ranges[0].base_offset
+    return _first_batch(found, number + 1)
+
+
+def _first_batch(found: list[Found], number: int) -> int | None:
+    for segment in found[number:]:
+        if segment.end_position > 0:
+            return segment.base_offset
+        if segment.whole_ranges:
+            return segment.whole_ranges[0].base_offset
+    return None
+
+
+def refusal_error(refusal: Refusal, directory: Path, segments: list[Surveyed]) -> CorruptLog:
+    """The error that a refusal is raised as."""
+    file = directory if refusal.number < 0 else segments[refusal.number].segment.log_path
+    return CorruptLog(
+        file,
+        refusal.reason,
+        position=refusal.position,
+        last_good_offset=refusal.last_good_offset,
+        first_good_offset=refusal.first_good_offset,
+    )
+
+
+def planned_cuts(plan: Plan, segments: list[Surveyed]) -> tuple[Cut, ...]:
+    """What carrying out ``plan`` removes."""
+    cuts = []
+    for number in plan.cut:
+        found = segments[number].found
+        size = found.file_size_bytes - found.end_position
+        ranges = list(found.whole_ranges)
+        if number == plan.keep - 1:
+            for later in segments[plan.keep :]:
+                size += later.found.file_size_bytes
+                if later.found.end_position:
+                    ranges.append(
+                        GoodRange(
+                            0,
+                            later.found.end_position,
+                            later.found.base_offset,
+                            later.found.next_offset,
+                        )
+                    )
+                ranges.extend(later.found.whole_ranges)
+        after = segments[number + 1].found if number + 1 < len(segments) else None
+        path = segments[number].segment.log_path
+        reason = _damage(found, after)
+        cuts.append(Cut(path, found.end_position, size, found.next_offset, reason, tuple(ranges)))
+    return tuple(cuts)
+
+
+def recover_active_segment(
+    directory: Path,
+    base_offset: int,
+    config: LogConfig | None = None,
+    *,
+    disk: Disk | None = None,
+    codec: Codec = MKB1,
+) -> Segment:
+    """Open one segment as the active one: cut its torn tail, rebuild its indexes.
+
+    Thin on purpose: ``Segment.open`` does the work. A whole log is opened with
+    ``PartitionLog.open``, which knows what was durable.
+    """
+    return Segment.open(directory, base_offset, config, active=True, disk=disk, codec=codec)

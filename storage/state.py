@@ -1,0 +1,229 @@
+"""What a log remembers apart from its segments: durable boundary, log start, declared gaps, seal.
+
+The durable boundary names bytes and offsets that an fsync of the log and its directory covered. It
+is raised only after that fsync returned, and lowered durably before anything that shortens the log.
+Damage below it is corruption, damage behind it a torn write (``storage.recovery``).
+
+``StateStore`` is where the state lives. A log on its own keeps a file ``boundary`` in its directory
+(Kafka's container with one entry of six fields: segment base, size in bytes, end offset, log start
+offset, end of declared gaps, CRC-32 of the five before it) and, while cleanly closed, a file
+``seal``. ``storage.log_dir`` keeps the same for all logs of a broker.
+
+Left out: when the boundary moves (``storage.partition_log``).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+from zlib import crc32
+
+from attrs import evolve, frozen
+
+from storage.checkpoints import (
+    parse_int,
+    read_entries,
+    read_small,
+    remove_if_there,
+    replace_file,
+    write_entries,
+)
+from storage.config import LogRules
+from storage.disk import Disk
+from storage.errors import CorruptCheckpoint, DiskError
+
+__all__ = [
+    "BOUNDARY_FILE",
+    "SEAL_FILE",
+    "Boundary",
+    "FileStateStore",
+    "LogState",
+    "Seal",
+    "SegmentSeal",
+    "StateStore",
+]
+
+BOUNDARY_FILE = "boundary"
+SEAL_FILE = "seal"
+SEAL_VERSION = 1
+
+
+@frozen(order=False)
+class Boundary:
+    """Everything up to ``size_bytes`` of the segment ``segment_base`` is durable.
+
+    ``end_offset`` is the offset behind the last batch that this covers.
+    """
+
+    segment_base: int
+    size_bytes: int
+    end_offset: int
+
+
+@frozen
+class LogState:
+    """The remembered state of one log.
+
+    Attributes:
+        boundary: None where it is unknown: the file is missing or cannot be read. Everything may
+            have been durable then, so damage with whole batches behind it refuses.
+        log_start_offset: the lowest offset that readers may ask for; None where unknown.
+        gaps_end: below this offset batches may be missing inside a segment: compaction, here or on
+            the leader, declared them gone.
+        warnings: what could not be read, for the report.
+    """
+
+    boundary: Boundary | None
+    log_start_offset: int | None = 0
+    gaps_end: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+@frozen
+class SegmentSeal:
+    """A segment as it was when the log was closed. ``last_position`` is -1 for an empty one."""
+
+    base_offset: int
+    size_bytes: int
+    next_offset: int
+    last_position: int
+    max_timestamp_ms: int
+
+
+@frozen
+class Seal:
+    """The log as it was when it was closed; without a match, the close does not count as clean."""
+
+    segments: tuple[SegmentSeal, ...]
+
+    def to_json(self) -> list[list[int]]:
+        """Rows of the five integers of each segment."""
+        return [
+            [s.base_offset, s.size_bytes, s.next_offset, s.last_position, s.max_timestamp_ms]
+            for s in self.segments
+        ]
+
+    @classmethod
+    def from_json(cls, rows: Any) -> Seal | None:
+        """The seal, or None where ``rows`` is not what ``to_json`` gives."""
+        if not isinstance(rows, list):
+            return None
+        seals = []
+        for row in rows:
+            if not isinstance(row, list) or len(row) != 5:
+                return None
+            if not all(type(value) is int for value in row):
+                return None
+            seals.append(SegmentSeal(*row))
+        return cls(tuple(seals))
+
+
+class StateStore(Protocol):
+    """Where one log's state is kept. ``save`` and ``save_seal`` return once it is durable."""
+
+    def load(self, *, is_new: bool) -> LogState:
+        """The saved state; ``is_new`` where the log has no segment and may not have one yet."""
+
+    def save(self, state: LogState) -> None:
+        """Make ``state`` durable (warnings aside)."""
+
+    def take_seal(self) -> Seal | None:
+        """The clean-close seal, durably removed before this returns."""
+
+    def save_seal(self, seal: Seal) -> None:
+        """Keep the seal of a clean close."""
+
+
+class FileStateStore:
+    """The state of a log on its own, in its own directory."""
+
+    def __init__(self, disk: Disk, directory: Path, rules: LogRules) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._rules = rules
+
+    def load(self, *, is_new: bool) -> LogState:
+        path = self._directory / BOUNDARY_FILE
+        try:
+            entries = read_entries(self._disk, path, fields=6)
+            if entries is not None:
+                return _parse(path, entries)
+        except (CorruptCheckpoint, DiskError) as error:
+            return LogState(None, None, warnings=(f"boundary unknown: {error}",))
+        if is_new:
+            return LogState(Boundary(0, 0, 0))
+        return LogState(None, None, warnings=(f"boundary unknown: {path} is missing",))
+
+    def save(self, state: LogState) -> None:
+        boundary = state.boundary
+        assert boundary is not None, "an unknown boundary is settled before it is saved"
+        fields = [
+            boundary.segment_base,
+            boundary.size_bytes,
+            boundary.end_offset,
+            state.log_start_offset or 0,
+            state.gaps_end,
+        ]
+        entry = [*fields, checksum(fields)]
+        path = self._directory / BOUNDARY_FILE
+        write_entries(self._disk, path, [entry], fsync=self._rules.fsync_before_rename)
+
+    def take_seal(self) -> Seal | None:
+        path = self._directory / SEAL_FILE
+        try:
+            data = read_small(self._disk, path)
+        except (CorruptCheckpoint, DiskError):
+            data = b""
+        if data is None:
+            return None
+        if self._rules.remove_marker_before_load:
+            remove_if_there(self._disk, path)
+            self._disk.fsync_dir(self._directory)
+        found = load_json(data)
+        if not isinstance(found, dict) or found.get("version") != SEAL_VERSION:
+            return None
+        return Seal.from_json(found.get("segments"))
+
+    def save_seal(self, seal: Seal) -> None:
+        content = {"version": SEAL_VERSION, "segments": seal.to_json()}
+        data = json.dumps(content, separators=(",", ":")).encode()
+        fsync = self._rules.fsync_before_rename
+        replace_file(self._disk, self._directory / SEAL_FILE, data, fsync=fsync)
+
+
+def checksum(fields: list[int]) -> int:
+    """CRC-32 of a boundary entry's numbers as they are written."""
+    return crc32(" ".join(map(str, fields)).encode())
+
+
+def load_json(data: bytes) -> Any:
+    """The value, or None for anything that is not JSON."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def parse_state(path: Path, line: int, fields: list[str]) -> LogState:
+    """The state from six fields of text. Raises ``CorruptCheckpoint``."""
+    numbers = [parse_int(path, line, text) for text in fields]
+    if checksum(numbers[:5]) != numbers[5]:
+        raise CorruptCheckpoint(path, line, f"checksum {numbers[5]} does not match")
+    if min(numbers) < 0:
+        raise CorruptCheckpoint(path, line, f"negative number in {fields}")
+    base, size, end, log_start, gaps_end, _ = numbers
+    return LogState(Boundary(base, size, end), log_start, gaps_end)
+
+
+def _parse(path: Path, entries: list[list[str]]) -> LogState:
+    if len(entries) != 1:
+        raise CorruptCheckpoint(path, 2, f"{len(entries)} entries, expected 1")
+    return parse_state(path, 3, entries[0])
+
+
+def lowered(state: LogState, boundary: Boundary) -> LogState | None:
+    """The state with the boundary at ``boundary``, or None if it is not above that now."""
+    if state.boundary is not None and state.boundary.end_offset <= boundary.end_offset:
+        return None
+    return evolve(state, boundary=boundary)

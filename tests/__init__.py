@@ -1,0 +1,1 @@
+"""Tests of Leaderfall. A package, so that ``python -m tests.determinism`` runs from a checkout."""

@@ -1,0 +1,188 @@
+"""Random calls on the operating system's disk and on the one in memory have equal outcomes.
+
+After each call the two must have given the same answer, or errors of the same class, operation
+and path, with the same errno too unless something stands in the way (EINVAL, EISDIR, ELOOP and
+ENOTDIR are then the system's to choose from). At the end both trees must be equal. Names come
+from a small set, so that calls collide.
+
+Left out: links to directories, which only the operating system follows on the way to a name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from attrs import define, field
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from storage.disk import Disk, DiskFile, DiskLock, FileKind, OsDisk
+from storage.errors import DiskError, NotRegularFile
+from storage.memdisk import MemDisk
+
+Step = tuple[Any, ...]
+
+PATHS = st.sampled_from(["", "a", "b", "é", "a/a", "a/b", "b/é", "b/\U0001f600", "a/a/b"])
+HANDLES = st.integers(0, 3)
+POSITIONS = st.integers(-1, 12)
+DATA = st.binary(max_size=6)
+
+STEPS = st.one_of(
+    st.tuples(st.just("open"), PATHS, st.booleans(), st.booleans()),
+    st.tuples(st.just("close"), HANDLES),
+    st.tuples(st.just("read_at"), HANDLES, POSITIONS, st.integers(-1, 12)),
+    st.tuples(st.just("read_into"), HANDLES, POSITIONS, st.integers(0, 12)),
+    st.tuples(st.just("write_at"), HANDLES, POSITIONS, DATA),
+    st.tuples(st.just("append"), HANDLES, DATA),
+    st.tuples(st.just("truncate"), HANDLES, POSITIONS),
+    st.tuples(st.just("size"), HANDLES),
+    st.tuples(st.just("fsync"), HANDLES),
+    st.tuples(st.just("lock"), PATHS),
+    st.tuples(st.just("release"), HANDLES),
+    st.tuples(st.just("symlink"), PATHS),
+    st.tuples(st.just("rename"), PATHS, PATHS),
+    st.tuples(st.sampled_from(["stat", "listdir", "mkdir", "unlink", "rmdir", "fsync_dir"]), PATHS),
+)
+# A start with something in it: most calls on an empty disk are refused.
+FIRST_STEPS: list[Step] = [
+    ("mkdir", "a"),
+    ("mkdir", "a/a"),
+    ("open", "a/a/b", True, True),
+    ("append", 0, b"in a directory"),
+    ("open", "b", True, True),
+    ("append", 1, b"at the top"),
+    ("open", "b", False, False),
+    ("symlink", "é"),
+    ("lock", "a/b"),
+]
+
+
+@define
+class World:
+    """One disk with the handles and locks that the steps so far have opened."""
+
+    disk: Disk
+    root: Path
+    files: list[DiskFile] = field(factory=list)
+    locks: list[DiskLock] = field(factory=list)
+
+    def take(self, step: Step) -> object:
+        """The outcome of a step, comparable between disks."""
+        try:
+            return self._take(*step)
+        except DiskError as error:
+            stands_in_the_way = isinstance(error, NotRegularFile)
+            errno_name = "" if stands_in_the_way else error.errno_name
+            return type(error), error.operation, error.path, errno_name
+
+    def _take(self, operation: str, first: Any, *rest: Any) -> object:
+        if operation == "release":
+            self.locks[first % len(self.locks)].release()
+            return None
+        if isinstance(first, int):
+            return self._on_file(operation, first, *rest)
+        path = self.root / first
+        match operation:
+            case "open":
+                create, write = rest
+                self.files.append(self.disk.open(path, create=create, write=write))
+                return None
+            case "lock":
+                self.locks.append(self.disk.lock(path))
+                return None
+            case "symlink":
+                self._symlink(path)
+                return None
+            case "rename":
+                self.disk.rename(path, self.root / rest[0])
+                return None
+            case _:
+                return getattr(self.disk, operation)(path)
+
+    def _on_file(self, operation: str, handle: int, *rest: Any) -> object:
+        if not self.files:
+            return None
+        file = self.files[handle % len(self.files)]
+        match operation:
+            case "close":
+                # A closed handle takes no more calls.
+                self.files.remove(file)
+                file.close()
+                return None
+            case "read_into":
+                position, size_bytes = rest
+                buffer = bytearray(b"." * size_bytes)
+                return file.read_into(position, memoryview(buffer)), buffer
+            case _:
+                return getattr(file, operation)(*rest)
+
+    def _symlink(self, path: Path) -> None:
+        """A link to a file that exists, so that a way through it is ENOTDIR on both disks."""
+        if self.disk.stat(path.parent).kind is not FileKind.DIRECTORY:
+            return
+        if self.disk.stat(path).kind is not FileKind.MISSING:
+            return
+        target = self.root.parent / "target"
+        if isinstance(self.disk, MemDisk):
+            self.disk.symlink(path, target)
+        else:
+            path.symlink_to(target)
+
+    def tree(self, path: Path | None = None) -> object:
+        """Everything below ``path``: names, kinds and contents."""
+        path = path or self.root
+        found = self.disk.stat(path)
+        if found.kind is FileKind.DIRECTORY:
+            return [(name, self.tree(path / name)) for name in self.disk.listdir(path)]
+        if found.kind is FileKind.FILE:
+            file = self.disk.open(path, write=False)
+            content = file.read_at(0, found.size_bytes + 1)
+            file.close()
+            return found, content
+        return found
+
+    def close(self) -> None:
+        for file in self.files:
+            file.close()
+        for lock in self.locks:
+            lock.release()
+
+
+class DiskTwins(RuleBasedStateMachine):
+    """Both disks under the same steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        root = Path(self.folder.name) / "root"
+        self.memory = MemDisk()
+        for parent in list(reversed(root.parents))[1:]:
+            self.memory.mkdir(parent)
+        self.system = World(OsDisk(), root)
+        self.twin = World(self.memory, root)
+        for world in (self.system, self.twin):
+            world.disk.mkdir(root)
+            world.disk.open(root.parent / "target", create=True).close()
+        for step in FIRST_STEPS:
+            self.take(step)
+
+    @rule(step=STEPS)
+    def take(self, step: Step) -> None:
+        assert self.twin.take(step) == self.system.take(step)
+
+    def teardown(self) -> None:
+        trees = (
+            self.system.tree(),
+            self.twin.tree(),
+            World(self.memory.copy(), self.twin.root).tree(),
+        )
+        self.system.close()
+        self.twin.close()
+        self.folder.cleanup()
+        assert trees[0] == trees[1] == trees[2]
+        assert self.memory.used_bytes == self.memory.copy().used_bytes, "nameless files are gone"
+
+
+TestDiskTwins = DiskTwins.TestCase

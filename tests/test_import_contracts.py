@@ -1,0 +1,107 @@
+"""The import contracts of ``pyproject.toml`` can fail: each finds the import planted for it.
+
+Method: a tree with the three packages and this project's contracts gets one forbidden import, and
+``lint-imports`` must refuse it for the contract that is meant. Needs the extra ``dev``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("importlinter", reason="import-linter is in the extra 'dev'")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LAYERS = "sim -> cluster -> storage, never the other way"
+STORAGE = "storage knows no clock, no chance, no task and no network"
+SYSTEM = "only storage.disk calls the operating system"
+CLUSTER = "cluster knows no clock, no chance, no task, no network and no operating system"
+TOOLS = "hypothesis, pytest and textual are imported only where they are the subject"
+
+REFUSED = [
+    ("storage/a.py", "import cluster", LAYERS),
+    ("storage/a.py", "from sim import x", LAYERS),
+    ("cluster/a.py", "import sim.b", LAYERS),
+    *[
+        ("storage/a.py", f"import {name}", STORAGE)
+        for name in "random time datetime trio asyncio socket threading secrets uuid".split()
+    ],
+    ("storage/a.py", "from random import choice", STORAGE),
+    ("storage/disk.py", "import time", STORAGE),
+    ("storage/deep/a.py", "def f():\n    import random", STORAGE),
+    *[
+        ("storage/a.py", f"import {name}", SYSTEM)
+        for name in "os os.path fcntl io shutil tempfile".split()
+    ],
+    ("storage/experiment.py", "import os", SYSTEM),
+    *[
+        ("cluster/a.py", f"import {name}", CLUSTER)
+        for name in "trio random os socket time datetime asyncio threading secrets uuid".split()
+    ],
+    ("cluster/a.py", "import pytest", TOOLS),
+    ("storage/a.py", "import hypothesis", TOOLS),
+    ("sim/a.py", "import hypothesis", TOOLS),
+    ("sim/a.py", "import textual", TOOLS),
+    ("sim/strategies.py", "import pytest", TOOLS),
+]
+
+ALLOWED = {
+    "storage/disk.py": "import os, fcntl, io, shutil, tempfile",
+    "storage/experiment.py": "import tempfile, pathlib",
+    "storage/a.py": "import attrs, pathlib, struct\nimport storage.disk",
+    "cluster/a.py": "import attrs\nimport storage.disk",
+    "sim/a.py": "import os, random, trio\nimport cluster.a, storage.disk",
+    "sim/strategies.py": "import hypothesis",
+    "sim/testing.py": "import hypothesis",
+    "sim/pytest_plugin.py": "import pytest",
+    "sim/tui/__init__.py": "import textual",
+    "sim/tui/app.py": "import textual.app",
+}
+
+
+def _plant(root: Path, files: dict[str, str]) -> None:
+    shutil.copy(ROOT / "pyproject.toml", root)
+    for package in ("cluster", "sim", "storage"):
+        (root / package).mkdir()
+        (root / package / "__init__.py").touch()
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(exist_ok=True)
+        (path.parent / "__init__.py").touch()
+        path.write_text(text + "\n")
+
+
+def _lint(root: Path) -> subprocess.CompletedProcess[str]:
+    command = "from importlinter.cli import lint_imports_command as lint; lint()"
+    return subprocess.run(
+        [sys.executable, "-c", command, "--no-cache"],
+        cwd=root,
+        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_allowed_imports_pass(tmp_path: Path) -> None:
+    _plant(tmp_path, ALLOWED)
+    result = _lint(tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "0 broken" in result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "text", "contract"), REFUSED)
+def test_a_planted_import_is_refused(file: str, text: str, contract: str, tmp_path: Path) -> None:
+    _plant(tmp_path, {file: text})
+    result = _lint(tmp_path)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert f"{contract} BROKEN" in result.stdout
+    assert "1 broken" in result.stdout

@@ -1,0 +1,99 @@
+"""Workloads of the determinism check: deterministic work whose digest must never change.
+
+A workload takes an empty directory of its own and returns a digest in hex. It may use the
+directory, but nothing of the directory's path may reach the digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from storage import Header, LogConfig, PartitionLog, Record, RecordBatch
+from storage.disk import Disk, OsDisk
+from storage.memdisk import MemDisk
+
+__all__ = ["WORKLOADS", "Workload"]
+
+Workload = Callable[[Path], str]
+
+BATCHES = 200
+MORE_BATCHES = 40
+
+
+def _storage(root: Path) -> str:
+    """The same history on both disks, which must leave the same bytes."""
+    in_memory = _log_history(MemDisk(), Path("/log"))
+    on_disk = _log_history(OsDisk(), root / "log")
+    if in_memory != on_disk:
+        raise AssertionError(f"MemDisk gives {in_memory}, OsDisk gives {on_disk}")
+    return on_disk
+
+
+def _log_history(disk: Disk, directory: Path) -> str:
+    """Append, roll, change epoch, truncate, append, close, tear the tail, reopen, read."""
+    config = LogConfig(segment_max_bytes=4_096, index_interval_bytes=300)
+    log = PartitionLog.open(directory, config, leader_epoch=3, disk=disk)
+    for number in range(BATCHES):
+        if number == BATCHES // 2:
+            log.roll()
+            log.become_leader(5)
+        log.append(_batch(number))
+    starts = [batch.base_offset for batch in log.all_batches()]
+    target = starts[BATCHES * 3 // 4]
+    assert target is not None
+    log.truncate_to(target)
+    for number in range(BATCHES, BATCHES + MORE_BATCHES):
+        log.append(_batch(number))
+    active = log.active.log_path
+    log.close()
+
+    torn = disk.open(active)
+    torn.append(b"MKB1\x00\x00\x00\x20partial")
+    torn.close()
+
+    log = PartitionLog.open(directory, config, disk=disk)
+    log.append(_batch(BATCHES + MORE_BATCHES))
+    batches = list(log.all_batches())
+    records = log.fetch(0, log.leo)
+    assert len(batches) == BATCHES * 3 // 4 + MORE_BATCHES + 1
+    assert len(log.segments) > 3
+    log.close()
+
+    digest = hashlib.sha256()
+    for name in disk.listdir(directory):
+        file = disk.open(directory / name, write=False)
+        digest.update(f"{name}:{file.size()}\n".encode())
+        digest.update(file.read_at(0, file.size()))
+        file.close()
+    for record in records:
+        digest.update(repr(tuple(record)).encode())
+    return digest.hexdigest()
+
+
+def _batch(number: int) -> RecordBatch:
+    """The batch of this number: sizes, nulls, headers and producers follow from it alone."""
+    records = []
+    for index in range(1 + number % 5):
+        turn = number * 7 + index * 3
+        records.append(
+            Record(
+                None if turn % 4 == 0 else b"key-%d" % (turn % 13),
+                None if turn % 11 == 0 else bytes((turn * step) % 251 for step in range(turn % 90)),
+                1_700_000_000_000 + number * 1_000 - turn % 17,
+                tuple(Header(f"h{step}", b"v" * step or None) for step in range(turn % 3)),
+            )
+        )
+    if number % 3:
+        return RecordBatch.unassigned(records)
+    return RecordBatch.unassigned(
+        records,
+        producer_id=number % 6,
+        producer_epoch=0,
+        base_sequence=number,
+        format_version=1 + number % 2,
+    )
+
+
+WORKLOADS: dict[str, Workload] = {"storage": _storage}
