@@ -34,21 +34,25 @@ INDEX_FILE_MAX_BYTES = 2**31 - 1
 
 
 class _Index:
-    """What the two files share: a rising key column, a value column, and their file."""
+    """What the two files share: two columns that rise strictly, and their file.
+
+    Attributes:
+        keys, values: the columns as they stand in the file; to read, not to change.
+    """
 
     entry: ClassVar[Struct]
     key_code: ClassVar[str]
     value_code: ClassVar[str]
 
-    __slots__ = ("_disk", "_file", "_keys", "_values", "base_offset", "path")
+    __slots__ = ("_disk", "_file", "base_offset", "keys", "path", "values")
 
     def __init__(self, disk: Disk, path: Path, base_offset: int) -> None:
         self.path = path
         self.base_offset = base_offset
         self._disk = disk
         self._file: DiskFile | None = None
-        self._keys = array(self.key_code)
-        self._values = array(self.value_code)
+        self.keys = array(self.key_code)
+        self.values = array(self.value_code)
 
     @classmethod
     def create(cls, path: Path, base_offset: int, *, disk: Disk | None = None) -> Self:
@@ -69,12 +73,12 @@ class _Index:
         return index
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.keys)
 
     @property
     def size_bytes(self) -> int:
         """Size of the file, where it agrees with memory."""
-        return len(self._keys) * self.entry.size
+        return len(self.keys) * self.entry.size
 
     def load(self) -> None:
         """Read the file into memory. Raises ``CorruptIndex``."""
@@ -93,30 +97,28 @@ class _Index:
         for number in range(1, len(keys)):
             if keys[number] <= keys[number - 1] or values[number] <= values[number - 1]:
                 raise CorruptIndex(self.path, f"entry {number} does not rise")
-        self._keys, self._values = keys, values
+        self.keys, self.values = keys, values
 
     def rewrite(self, keys: Iterable[int], values: Iterable[int]) -> None:
         """Replace file and memory."""
         self.close()
-        self._keys = array(self.key_code, keys)
-        self._values = array(self.value_code, values)
+        self.keys = array(self.key_code, keys)
+        self.values = array(self.value_code, values)
         remove_if_there(self._disk, self.path)
         self._file = self._disk.open(self.path, create=True)
-        if self._keys:
+        if self.keys:
             self._file.write_at(0, self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """The file's content as it must be for the entries in memory."""
         pack = self.entry.pack
-        return b"".join(
-            pack(key, value) for key, value in zip(self._keys, self._values, strict=True)
-        )
+        return b"".join(pack(key, value) for key, value in zip(self.keys, self.values, strict=True))
 
     def _add(self, key: int, value: int) -> None:
         file = self._file or self._open_for_write()
-        file.write_at(len(self._keys) * self.entry.size, self.entry.pack(key, value))
-        self._keys.append(key)
-        self._values.append(value)
+        file.write_at(len(self.keys) * self.entry.size, self.entry.pack(key, value))
+        self.keys.append(key)
+        self.values.append(value)
 
     def _open_for_write(self) -> DiskFile:
         self._file = self._disk.open(self.path)
@@ -125,8 +127,8 @@ class _Index:
     def _cut(self, count: int) -> None:
         file = self._file or self._open_for_write()
         file.truncate(count * self.entry.size)
-        del self._keys[count:]
-        del self._values[count:]
+        del self.keys[count:]
+        del self.values[count:]
 
     def begin_fsync(self) -> int:
         """See ``DiskFile.begin_fsync``."""
@@ -160,7 +162,7 @@ class OffsetIndex(_Index):
     def entries(self) -> tuple[tuple[int, int], ...]:
         """``(absolute offset, position)``, rising."""
         base = self.base_offset
-        return tuple((base + key, at) for key, at in zip(self._keys, self._values, strict=True))
+        return tuple((base + key, at) for key, at in zip(self.keys, self.values, strict=True))
 
     def append(self, offset: int, position: int) -> None:
         """Add the batch that begins with ``offset`` at byte ``position``.
@@ -169,31 +171,31 @@ class OffsetIndex(_Index):
             CorruptIndex: not above the last entry; nothing was written.
         """
         relative = offset - self.base_offset
-        if self._keys and (relative <= self._keys[-1] or position <= self._values[-1]):
+        if self.keys and (relative <= self.keys[-1] or position <= self.values[-1]):
             raise CorruptIndex(self.path, f"entry ({offset}, {position}) does not rise")
         self._add(relative, position)
 
     def floor_entry(self, offset: int) -> tuple[int, int] | None:
         """The last entry at or below ``offset``, or None."""
-        found = bisect_right(self._keys, offset - self.base_offset)
+        found = bisect_right(self.keys, offset - self.base_offset)
         if found == 0:
             return None
-        return (self.base_offset + self._keys[found - 1], self._values[found - 1])
+        return (self.base_offset + self.keys[found - 1], self.values[found - 1])
 
     def floor_position(self, offset: int) -> int:
         """Where to begin looking for ``offset``: the last entry at or below it, or 0."""
         relative = offset - self.base_offset
-        found = bisect_right(self._keys, relative) if relative >= 0 else 0
-        return self._values[found - 1] if found else 0
+        found = bisect_right(self.keys, relative) if relative >= 0 else 0
+        return self.values[found - 1] if found else 0
 
     def floor_by_position(self, position: int) -> int:
         """The greatest indexed position at or below ``position``, or 0."""
-        found = bisect_right(self._values, position)
-        return self._values[found - 1] if found else 0
+        found = bisect_right(self.values, position)
+        return self.values[found - 1] if found else 0
 
     def truncate_to(self, offset: int) -> None:
         """Drop entries at or behind ``offset``."""
-        self._cut(bisect_left(self._keys, max(offset - self.base_offset, 0)))
+        self._cut(bisect_left(self.keys, max(offset - self.base_offset, 0)))
 
 
 class TimeIndex(_Index):
@@ -209,14 +211,12 @@ class TimeIndex(_Index):
     def entries(self) -> tuple[tuple[int, int], ...]:
         """``(timestamp ms, absolute offset)``, rising."""
         base = self.base_offset
-        return tuple(
-            (key, base + value) for key, value in zip(self._keys, self._values, strict=True)
-        )
+        return tuple((key, base + value) for key, value in zip(self.keys, self.values, strict=True))
 
     @property
     def largest_timestamp_ms(self) -> int:
         """The last entry's timestamp, or -1."""
-        return self._keys[-1] if self._keys else -1
+        return self.keys[-1] if self.keys else -1
 
     def append(self, timestamp_ms: int, offset: int) -> bool:
         """Add an entry where the timestamp rose (and is not negative); returns whether it did.
@@ -224,24 +224,24 @@ class TimeIndex(_Index):
         Raises:
             CorruptIndex: the offset is not above the last entry's.
         """
-        if timestamp_ms < 0 or (self._keys and timestamp_ms <= self._keys[-1]):
+        if timestamp_ms < 0 or (self.keys and timestamp_ms <= self.keys[-1]):
             return False
         relative = offset - self.base_offset
-        if self._values and relative <= self._values[-1]:
+        if self.values and relative <= self.values[-1]:
             raise CorruptIndex(self.path, f"entry ({timestamp_ms}, {offset}) does not rise")
         self._add(timestamp_ms, relative)
         return True
 
     def floor_offset(self, timestamp_ms: int) -> int:
         """An offset below which no record of the segment reaches ``timestamp_ms``."""
-        found = bisect_left(self._keys, timestamp_ms)
-        return self.base_offset + (self._values[found - 1] if found else 0)
+        found = bisect_left(self.keys, timestamp_ms)
+        return self.base_offset + (self.values[found - 1] if found else 0)
 
     def largest_below(self, offset: int) -> int:
         """The largest timestamp that is known to hold below ``offset``, or -1."""
-        found = bisect_right(self._values, offset - self.base_offset)
-        return self._keys[found - 1] if found else -1
+        found = bisect_right(self.values, offset - self.base_offset)
+        return self.keys[found - 1] if found else -1
 
     def truncate_to(self, offset: int) -> None:
         """Drop entries at or behind ``offset``."""
-        self._cut(bisect_left(self._values, max(offset - self.base_offset, 0)))
+        self._cut(bisect_left(self.values, max(offset - self.base_offset, 0)))

@@ -14,7 +14,7 @@ Files in the directory itself, text ones in Kafka's container (``storage.checkpo
 ``replication-offset-checkpoint``
     ``topic partition offset``: end of the durable part, log start, high watermark.
 
-Each partition has a directory ``TOPIC-PARTITION`` with its segments, ``leader-epoch-checkpoint`` and
+Each partition has a directory ``TOPIC-PARTITION`` with its segments, its epoch file and
 ``partition.metadata``. Checkpoints are written when asked for; nothing runs in the background.
 
 Left out: several directories for one broker, and the meaning of the high watermark.

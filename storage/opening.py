@@ -13,7 +13,6 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from storage.batch import OFFSET_END
 from storage.checkpoints import remove_if_there
 from storage.codec import Codec, HopFacts
 from storage.config import LogConfig
@@ -76,7 +75,7 @@ def open_parts(
     listing = list_directory(disk, directory)
     seal = store.take_seal()
     state = store.load(is_new=not listing.bases)
-    lines, epoch_warning = _read_epoch_file(disk, directory)
+    lines, warning = _read_epoch_file(disk, directory)
     known_epoch = max((epoch for epoch, _ in lines), default=-1) if lines else -1
     found = survey(
         disk,
@@ -89,16 +88,34 @@ def open_parts(
         verify=verify,
         known_epoch=known_epoch,
     )
+    try:
+        return _open_found(disk, directory, config, codec, store, state, found, lines, warning)
+    except BaseException:
+        for surveyed in found.segments:
+            surveyed.segment.close()
+        raise
+
+
+def _open_found(
+    disk: Disk,
+    directory: Path,
+    config: LogConfig,
+    codec: Codec,
+    store: StateStore,
+    state: LogState,
+    found: Survey,
+    lines: list[tuple[int, int]] | None,
+    warnings: tuple[str, ...],
+) -> Opened:
     log_start = state.log_start_offset
     plan = decide([s.found for s in found.segments], state.boundary, log_start)
     if isinstance(plan, Refusal):
-        for surveyed in found.segments:
-            surveyed.segment.close()
         raise refusal_error(plan, directory, found.segments)
-    if not found.segments:
-        segments = [_begin(disk, directory, config, codec, store, state)]
+    if found.segments:
+        segments = _carry_out(disk, found, plan)
     else:
-        segments = _carry_out(disk, directory, found, plan)
+        segments = [_begin(disk, directory, config, codec, store, state)]
+    listing = found.listing
     for path in listing.left_over:
         remove_if_there(disk, path)
     start = max(log_start or 0, segments[0].base_offset)
@@ -115,7 +132,7 @@ def open_parts(
         rebuilt=tuple(rebuilt),
         removed=tuple(path.name for path in listing.left_over),
         ignored=tuple(listing.ignored),
-        warnings=(*state.warnings, *epoch_warning, *note),
+        warnings=(*state.warnings, *warnings, *note),
     )
     return Opened(segments, settled, state.boundary is not None, epochs, changed, report)
 
@@ -141,13 +158,11 @@ def _begin(
     """The first segment of a log. The boundary is durable before it, so that its absence tells."""
     start = state.log_start_offset or 0
     begun = evolve(state, boundary=Boundary(start, 0, start), log_start_offset=start)
-    if begun != state or not start:
-        store.save(begun)
-    segment = Segment.create(directory, start, config, disk=disk, codec=codec)
-    return segment
+    store.save(begun)
+    return Segment.create(directory, start, config, disk=disk, codec=codec)
 
 
-def _carry_out(disk: Disk, directory: Path, found: Survey, plan: Plan) -> list[Segment]:
+def _carry_out(disk: Disk, found: Survey, plan: Plan) -> list[Segment]:
     for surveyed in reversed(found.segments[plan.keep :]):
         surveyed.segment.close()
         for path in surveyed.segment.paths:
@@ -309,7 +324,9 @@ def salvage_files(
     state = store.load(is_new=not listing.bases)
     store.take_seal()
     target = error.last_good_offset
-    start = state.log_start_offset or 0
+    start = state.log_start_offset
+    if start is None:
+        start = listing.bases[0] if listing.bases else 0
     bases = [base for base in listing.bases if base <= target]
     position = 0
     segment = None
@@ -332,6 +349,3 @@ def salvage_files(
         segment.file().fsync()
         segment.release()
     disk.fsync_dir(directory)
-
-
-OFFSET_LIMIT = OFFSET_END

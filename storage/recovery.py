@@ -31,13 +31,10 @@ from storage.disk import Disk, FileKind
 from storage.epochs import EPOCH_FILE
 from storage.errors import (
     CorruptBatch,
-    CorruptIndex,
     CorruptLog,
-    DiskError,
     ForeignFile,
     NotRegularFile,
 )
-from storage.index import OffsetIndex, TimeIndex
 from storage.mkb1 import MKB1
 from storage.scan import Fault, GoodRange, Resume, SegmentScan, find_good_ranges, scan_segment
 from storage.segment import LOG_SUFFIX, Segment
@@ -184,6 +181,7 @@ def list_directory(disk: Disk, directory: Path) -> Listing:
     """
     listing = Listing()
     names = disk.listdir(directory)
+    present = set(names)
     for name in names:
         path = directory / name
         match = _SEGMENT_FILE.match(name)
@@ -200,7 +198,7 @@ def list_directory(disk: Disk, directory: Path) -> Listing:
         elif name in _OWN_TMP or (match is not None and match[3]):
             _note_left_over(disk, listing, path)
         elif match is not None:
-            if match[1] + LOG_SUFFIX not in names:
+            if match[1] + LOG_SUFFIX not in present:
                 _note_left_over(disk, listing, path)
         elif name not in (EPOCH_FILE, BOUNDARY_FILE, SEAL_FILE, ".lock", "partition.metadata"):
             listing.ignored.append(name)
@@ -233,30 +231,35 @@ def survey(
     on, and in full where that does not work out.
     """
     segments = [Segment(disk, directory, base, config, codec) for base in listing.bases]
-    is_clean = seal is not None and _seal_matches(segments, seal)
-    result: list[Surveyed] = []
-    latest_epoch = -1
-    for number, segment in enumerate(segments):
+    try:
+        is_clean = seal is not None and _seal_matches(segments, seal)
         if is_clean and verify == "unflushed":
             assert seal is not None
-            kept = seal.segments[number]
-            found = Found(segment.base_offset, kept.size_bytes, kept.size_bytes, kept.next_offset)
-            result.append(Surveyed(segment, None, None, kept, found))
-            continue
-        resume = None
-        if verify == "unflushed" and state.boundary is not None:
-            resume = _resume(segment, state.boundary)
-        scan = _scan(segment, state.gaps_end, latest_epoch, resume)
-        if resume is not None and scan.fault is not None:
-            resume = None
-            scan = _scan(segment, state.gaps_end, latest_epoch, None)
-        if scan.fault is not None and scan.fault.reason == "epoch-back":
-            scan = _blame_epoch(segment, scan, state.gaps_end, latest_epoch, known_epoch)
-        latest_epoch = scan.last_epoch
-        result.append(Surveyed(segment, scan, resume, None, _found(segment, scan)))
-        if number < len(segments) - 1:
+            return Survey(listing, list(map(_sealed, segments, seal.segments)), is_clean)
+        result: list[Surveyed] = []
+        latest_epoch = -1
+        for segment in segments:
+            boundary = state.boundary if verify == "unflushed" else None
+            resume = _resume(segment, boundary) if boundary is not None else None
+            scan = _scan(segment, state.gaps_end, latest_epoch, resume)
+            if resume is not None and scan.fault is not None:
+                resume = None
+                scan = _scan(segment, state.gaps_end, latest_epoch, None)
+            if scan.fault is not None and scan.fault.reason == "epoch-back":
+                scan = _blame_epoch(segment, scan, state.gaps_end, latest_epoch, known_epoch)
+            latest_epoch = scan.last_epoch
+            result.append(Surveyed(segment, scan, resume, None, _found(segment, scan)))
             segment.close()
+    except BaseException:
+        for segment in segments:
+            segment.close()
+        raise
     return Survey(listing, result, is_clean)
+
+
+def _sealed(segment: Segment, seal: SegmentSeal) -> Surveyed:
+    found = Found(segment.base_offset, seal.size_bytes, seal.size_bytes, seal.next_offset)
+    return Surveyed(segment, None, None, seal, found)
 
 
 def _scan(segment: Segment, gaps_end: int, latest_epoch: int, resume: Resume | None) -> SegmentScan:
@@ -299,14 +302,14 @@ def _seal_matches(segments: list[Segment], seal: Seal) -> bool:
 
 
 def _segment_matches(segment: Segment, seal: SegmentSeal) -> bool:
-    if segment._disk.stat(segment.log_path).size_bytes != seal.size_bytes:
+    if segment.disk.stat(segment.log_path).size_bytes != seal.size_bytes:
         return False
     if seal.size_bytes == 0:
         return seal.next_offset == seal.base_offset and seal.last_position == -1
     size = seal.size_bytes - seal.last_position
     if not 0 <= seal.last_position < seal.size_bytes or size > segment.config.max_batch_bytes:
         return False
-    file = segment._disk.open(segment.log_path, write=False)
+    file = segment.disk.open(segment.log_path, write=False)
     try:
         frame = file.read_at(seal.last_position, size)
         facts = segment.codec.check(frame, 0, len(frame), segment.config.max_batch_bytes)
@@ -319,17 +322,8 @@ def _segment_matches(segment: Segment, seal: SegmentSeal) -> bool:
 
 def _resume(segment: Segment, boundary: Boundary) -> Resume | None:
     """Where to begin in a segment at or below the boundary, None to begin at its first byte."""
-    if segment.base_offset > boundary.segment_base:
+    if segment.base_offset > boundary.segment_base or not segment.preload_indexes():
         return None
-    try:
-        index = OffsetIndex.open(segment.index_path, segment.base_offset, disk=segment._disk)
-        times = TimeIndex.open(segment.time_index_path, segment.base_offset, disk=segment._disk)
-    except (CorruptIndex, DiskError):
-        return None
-    size = segment._disk.stat(segment.log_path).size_bytes
-    if len(index) and (index.entries[-1][1] >= size or index._values[0] != 0):
-        return None
-    segment._index, segment._time_index = index, times
     is_own = segment.base_offset == boundary.segment_base
     return segment.resume_point(boundary.end_offset if is_own else OFFSET_END)
 

@@ -23,6 +23,7 @@ from storage.errors import (
     CorruptBatch,
     CorruptIndex,
     CorruptLog,
+    DiskError,
     FileMissing,
     NotRegularFile,
     StorageError,
@@ -52,7 +53,6 @@ class Segment:
     """See the module. Made by ``create`` or ``open``; a log adopts what a scan or a seal says."""
 
     __slots__ = (
-        "_disk",
         "_file",
         "_index",
         "_index_due",
@@ -63,6 +63,7 @@ class Segment:
         "config",
         "created_ms",
         "directory",
+        "disk",
         "expires_ms",
         "hint",
         "is_active",
@@ -79,7 +80,7 @@ class Segment:
     def __init__(
         self, disk: Disk, directory: Path, base_offset: int, config: LogConfig, codec: Codec
     ) -> None:
-        self._disk = disk
+        self.disk = disk
         self.config = config
         self.codec = codec
         self._file: DiskFile | None = None
@@ -117,12 +118,12 @@ class Segment:
         """A new, empty segment. Files that bear its names go first."""
         segment = cls(disk or OsDisk(), directory, base_offset, config, codec)
         for path in segment.paths:
-            if segment._disk.stat(path).kind is not FileKind.MISSING:
-                segment._disk.unlink(path)
-        segment._file = segment._disk.open(segment.log_path, create=True)
-        segment._index = OffsetIndex.create(segment.index_path, base_offset, disk=segment._disk)
+            if segment.disk.stat(path).kind is not FileKind.MISSING:
+                segment.disk.unlink(path)
+        segment._file = segment.disk.open(segment.log_path, create=True)
+        segment._index = OffsetIndex.create(segment.index_path, base_offset, disk=segment.disk)
         segment._time_index = TimeIndex.create(
-            segment.time_index_path, base_offset, disk=segment._disk
+            segment.time_index_path, base_offset, disk=segment.disk
         )
         segment.writes = 1
         segment.is_active = True
@@ -170,10 +171,10 @@ class Segment:
         if resume is not None:
             assert self._index is not None
             assert self._time_index is not None
-            keys = self._index._keys[: resume.entries] + keys
-            values = self._index._values[: resume.entries] + values
-            times = self._time_index._keys[: resume.time_entries] + times
-            marks = self._time_index._values[: resume.time_entries] + marks
+            keys = self._index.keys[: resume.entries] + keys
+            values = self._index.values[: resume.entries] + values
+            times = self._time_index.keys[: resume.time_entries] + times
+            marks = self._time_index.values[: resume.time_entries] + marks
         if not is_active and scan.max_timestamp_ms > (times[-1] if times else -1):
             times = times + array("Q", [scan.max_timestamp_ms])
             marks = marks + array("I", [scan.next_offset - self.base_offset])
@@ -187,11 +188,11 @@ class Segment:
     ) -> IndexT:
         """The index with these entries, rewriting its file only where it differs."""
         try:
-            index = kind.open(path, self.base_offset, disk=self._disk)
-            if index._keys == keys and index._values == values:
+            index = kind.open(path, self.base_offset, disk=self.disk)
+            if index.keys == keys and index.values == values:
                 return index
         except (CorruptIndex, FileMissing, NotRegularFile):
-            index = kind(self._disk, path, self.base_offset)
+            index = kind(self.disk, path, self.base_offset)
         index.rewrite(keys, values)
         self.writes += 1
         self.rebuilt.append(path.name)
@@ -282,23 +283,36 @@ class Segment:
 
     def _load_indexes(self) -> None:
         try:
-            index = OffsetIndex.open(self.index_path, self.base_offset, disk=self._disk)
-            times = TimeIndex.open(self.time_index_path, self.base_offset, disk=self._disk)
+            index = OffsetIndex.open(self.index_path, self.base_offset, disk=self.disk)
+            times = TimeIndex.open(self.time_index_path, self.base_offset, disk=self.disk)
             self._check_index_bounds(index, times)
         except (CorruptIndex, FileMissing, NotRegularFile):
             self.rebuild_indexes()
             return
         self._index, self._time_index = index, times
 
+    def preload_indexes(self) -> bool:
+        """Load the indexes before the segment's end is known; False if they are of no use."""
+        try:
+            index = OffsetIndex.open(self.index_path, self.base_offset, disk=self.disk)
+            times = TimeIndex.open(self.time_index_path, self.base_offset, disk=self.disk)
+        except (CorruptIndex, DiskError):
+            return False
+        size = self.disk.stat(self.log_path).size_bytes
+        if len(index) == 0 or index.values[0] != 0 or index.values[-1] >= size:
+            return False
+        self._index, self._time_index = index, times
+        return True
+
     def _check_index_bounds(self, index: OffsetIndex, times: TimeIndex) -> None:
         limit = self.next_offset - self.base_offset
         if len(index) == 0 and self.size_bytes:
             raise CorruptIndex(index.path, "empty, but the segment has data")
-        if len(index) and (index._values[-1] >= self.size_bytes or index._keys[-1] >= limit):
+        if len(index) and (index.values[-1] >= self.size_bytes or index.keys[-1] >= limit):
             raise CorruptIndex(index.path, f"entry {index.entries[-1]} is behind the log's end")
-        if len(index) and index._values[0] != 0:
+        if len(index) and index.values[0] != 0:
             raise CorruptIndex(index.path, "the first batch has no entry")
-        if len(times) and (times._values[-1] > limit or times._keys[-1] > self.max_timestamp_ms):
+        if len(times) and (times.values[-1] > limit or times.keys[-1] > self.max_timestamp_ms):
             raise CorruptIndex(times.path, f"entry {times.entries[-1]} is behind the log's end")
 
     # Files -------------------------------------------------------------------------------------
@@ -306,7 +320,7 @@ class Segment:
     def file(self) -> DiskFile:
         """The open log file."""
         if self._file is None:
-            self._file = self._disk.open(self.log_path)
+            self._file = self.disk.open(self.log_path)
             if self._on_open is not None:
                 self._on_open(self)
         return self._file
@@ -461,7 +475,7 @@ class Segment:
     def _note_index_due(self) -> None:
         index = self.index
         interval = self.config.index_interval_bytes
-        self._index_due = index._values[-1] + interval if len(index) else 0
+        self._index_due = index.values[-1] + interval if len(index) else 0
 
     def truncate_to(self, position: int, offset: int) -> None:
         """Cut in place: log, then both indexes; the segment is active from here on.
@@ -495,13 +509,13 @@ class Segment:
     def resume_point(self, offset: int) -> Resume | None:
         """The last index entry below ``offset`` as a place to scan from, None without one."""
         index, times = self.index, self.time_index
-        found = bisect_left(index._keys, offset - self.base_offset)
+        found = bisect_left(index.keys, offset - self.base_offset)
         if not found:
             return None
-        relative = index._keys[found - 1]
-        held = bisect_right(times._values, relative)
+        relative = index.keys[found - 1]
+        held = bisect_right(times.values, relative)
         at = self.base_offset + relative
-        return Resume(index._values[found - 1], at, found - 1, held, times.largest_below(at))
+        return Resume(index.values[found - 1], at, found - 1, held, times.largest_below(at))
 
     def rebuild_indexes(self) -> None:
         """Derive both indexes from the log file.
