@@ -9,8 +9,8 @@ to a plan or a refusal. ``storage.opening`` carries a plan out. The rules (the v
 * Bytes behind a closed segment's last batch are cut where the next segment starts exactly there.
 * A boundary behind the log's end, a missing or overlapping file, a file that does not begin with
   the offset in its name: refused, never chosen between.
-* Where the boundary is unknown, everything may have been durable: a torn tail is cut, damage with
-  whole batches behind it refuses.
+* Where the boundary is unknown, everything may have been durable, or the log may be of another
+  format: only a torn tail, with good batches before it and none behind, is cut.
 
 Left out: indexes and epochs, which are derived (``storage.segment``, ``storage.partition_log``).
 """
@@ -391,8 +391,9 @@ def decide(found: list[Found], boundary: Boundary | None, log_start: int | None)
         if segment.fault is None and after is None:
             continue
         first_good = _first_behind(found, number)
-        reason = _damage(segment, after)
-        if segment.next_offset < durable_end or (boundary is None and first_good is not None):
+        is_durable = segment.next_offset < durable_end
+        if is_durable or (boundary is None and not _is_torn_tail(found, number)):
+            reason = _damage(segment, after)
             return Refusal(number, reason, segment.end_position, segment.next_offset, first_good)
         cut.append(number)
         keep = number + 1
@@ -405,6 +406,16 @@ def decide(found: list[Found], boundary: Boundary | None, log_start: int | None)
         reason = f"the log ends at offset {last.next_offset}, below its start {start}"
         return Refusal(keep - 1, reason, last.end_position, start, None)
     return Plan(tuple(cut), keep)
+
+
+def _is_torn_tail(found: list[Found], number: int) -> bool:
+    """Whether damage looks like an unfinished append: good batches before it, none behind.
+
+    A log of another format has neither.
+    """
+    has_good_before = any(segment.end_position > 0 for segment in found[: number + 1])
+    has_bytes_behind = any(segment.file_size_bytes > 0 for segment in found[number + 1 :])
+    return has_good_before and not has_bytes_behind and not found[number].whole_ranges
 
 
 def _misfit(found: list[Found], number: int) -> Refusal | None:
