@@ -235,7 +235,7 @@ class PartitionLog(DurableLog):
             self._refuse_write()
         if isinstance(data, RecordBatch):
             data = self._assigned_frame(data)
-        view = memoryview(data)
+        view = memoryview(data).cast("B")
         frames = self._check_frames(view)
         if now_ms is not None:
             self._note_clock(now_ms)
@@ -286,7 +286,7 @@ class PartitionLog(DurableLog):
         size = frames[number][0]
         end = number + 1
         room = active.size_limit_bytes - active.size_bytes
-        if not active.has_room_for_entries(room):
+        if not active.has_index_room(room):
             return end, size
         expires_ms = active.expires_ms
         if not active.size_bytes and frames[number][4] >= 0:

@@ -322,10 +322,10 @@ def _segment_matches(segment: Segment, seal: SegmentSeal) -> bool:
 
 def _resume(segment: Segment, boundary: Boundary) -> Resume | None:
     """Where to begin in a segment at or below the boundary, None to begin at its first byte."""
-    if segment.base_offset > boundary.segment_base or not segment.preload_indexes():
+    if segment.base_offset > boundary.segment_base:
         return None
     is_own = segment.base_offset == boundary.segment_base
-    return segment.resume_point(boundary.end_offset if is_own else OFFSET_END)
+    return segment.early_resume_point(boundary.end_offset if is_own else OFFSET_END)
 
 
 def _blame_epoch(

@@ -9,11 +9,8 @@ Left out: offsets across segments, epochs, rolling policy, durability (``storage
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from storage.batch import OFFSET_END, RecordBatch
 from storage.codec import Codec, FrameFacts
@@ -21,25 +18,18 @@ from storage.config import INT32_MAX, LogConfig
 from storage.disk import Disk, DiskFile, FileKind, OsDisk
 from storage.errors import (
     CorruptBatch,
-    CorruptIndex,
     CorruptLog,
-    DiskError,
-    FileMissing,
-    NotRegularFile,
     StorageError,
 )
 from storage.index import OffsetIndex, TimeIndex
 from storage.mkb1 import MKB1
 from storage.scan import Resume, SegmentScan, find_good_ranges, scan_segment
+from storage.segment_indexes import SegmentIndexes
 from storage.state import SegmentSeal
 
 __all__ = ["Segment", "segment_stem"]
 
-IndexT = TypeVar("IndexT", OffsetIndex, TimeIndex)
-
 LOG_SUFFIX = ".log"
-INDEX_SUFFIX = ".index"
-TIME_INDEX_SUFFIX = ".timeindex"
 
 
 def segment_stem(base_offset: int) -> str:
@@ -54,10 +44,8 @@ class Segment:
 
     __slots__ = (
         "_file",
-        "_index",
-        "_index_due",
+        "_indexes",
         "_on_open",
-        "_time_index",
         "base_offset",
         "codec",
         "config",
@@ -71,7 +59,6 @@ class Segment:
         "log_path",
         "max_timestamp_ms",
         "next_offset",
-        "rebuilt",
         "size_bytes",
         "size_limit_bytes",
         "writes",
@@ -84,14 +71,12 @@ class Segment:
         self.config = config
         self.codec = codec
         self._file: DiskFile | None = None
-        self._index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
-        self._index_due = 0
         self.hint = (-1, 0)
         self._on_open: Callable[[Segment], None] | None = None
         self.directory = directory
         self.base_offset = base_offset
         self.log_path = directory / (segment_stem(base_offset) + LOG_SUFFIX)
+        self._indexes = SegmentIndexes(disk, self.log_path, base_offset, config)
         self.size_bytes = 0
         self.size_limit_bytes = config.segment_max_bytes
         self.next_offset = base_offset
@@ -101,7 +86,6 @@ class Segment:
         self.created_ms: int | None = None
         self.writes = 0
         self.is_active = False
-        self.rebuilt: list[str] = []
 
     # Making one --------------------------------------------------------------------------------
 
@@ -121,10 +105,7 @@ class Segment:
             if segment.disk.stat(path).kind is not FileKind.MISSING:
                 segment.disk.unlink(path)
         segment._file = segment.disk.open(segment.log_path, create=True)
-        segment._index = OffsetIndex.create(segment.index_path, base_offset, disk=segment.disk)
-        segment._time_index = TimeIndex.create(
-            segment.time_index_path, base_offset, disk=segment.disk
-        )
+        segment._indexes.create()
         segment.writes = 1
         segment.is_active = True
         return segment
@@ -166,37 +147,10 @@ class Segment:
         self.next_offset = scan.next_offset
         self.last_position = scan.last_position
         self.max_timestamp_ms = scan.max_timestamp_ms
-        keys, values = scan.offsets, scan.positions
-        times, marks = scan.timestamps, scan.time_offsets
-        if resume is not None:
-            assert self._index is not None
-            assert self._time_index is not None
-            keys = self._index.keys[: resume.entries] + keys
-            values = self._index.values[: resume.entries] + values
-            times = self._time_index.keys[: resume.time_entries] + times
-            marks = self._time_index.values[: resume.time_entries] + marks
-        if not is_active and scan.max_timestamp_ms > (times[-1] if times else -1):
-            times = times + array("Q", [scan.max_timestamp_ms])
-            marks = marks + array("I", [scan.next_offset - self.base_offset])
-        self._index = self._matching(OffsetIndex, self.index_path, keys, values)
-        self._time_index = self._matching(TimeIndex, self.time_index_path, times, marks)
+        if self._indexes.settle(scan, resume, is_active=is_active):
+            self.writes += 1
         if is_active:
             self._become_active()
-
-    def _matching(
-        self, kind: type[IndexT], path: Path, keys: array[int], values: array[int]
-    ) -> IndexT:
-        """The index with these entries, rewriting its file only where it differs."""
-        try:
-            index = kind.open(path, self.base_offset, disk=self.disk)
-            if index.keys == keys and index.values == values:
-                return index
-        except (CorruptIndex, FileMissing, NotRegularFile):
-            index = kind(self.disk, path, self.base_offset)
-        index.rewrite(keys, values)
-        self.writes += 1
-        self.rebuilt.append(path.name)
-        return index
 
     def adopt_seal(self, seal: SegmentSeal, *, is_active: bool) -> None:
         """Take over what the clean-close seal says; the indexes are loaded on first use."""
@@ -209,7 +163,8 @@ class Segment:
 
     def _become_active(self) -> None:
         self.is_active = True
-        self._note_index_due()
+        self._load_indexes()
+        self._indexes.note_due()
         self._note_index_room()
         self.expires_ms = OFFSET_END
         if not self.size_bytes:
@@ -248,17 +203,22 @@ class Segment:
     @property
     def index_path(self) -> Path:
         """Path of the offset index."""
-        return self.log_path.with_suffix(INDEX_SUFFIX)
+        return self._indexes.offsets_path
 
     @property
     def time_index_path(self) -> Path:
         """Path of the time index."""
-        return self.log_path.with_suffix(TIME_INDEX_SUFFIX)
+        return self._indexes.times_path
 
     @property
     def paths(self) -> tuple[Path, Path, Path]:
         """Log, offset index and time index."""
         return (self.log_path, self.index_path, self.time_index_path)
+
+    @property
+    def rebuilt(self) -> list[str]:
+        """Names of index files that were missing or wrong and were written anew."""
+        return self._indexes.rebuilt
 
     @property
     def total_size_bytes(self) -> int:
@@ -268,52 +228,21 @@ class Segment:
     @property
     def index(self) -> OffsetIndex:
         """The offset index, loaded or rebuilt if need be."""
-        if self._index is None:
-            self._load_indexes()
-            assert self._index is not None
-        return self._index
+        return self._load_indexes()[0]
 
     @property
     def time_index(self) -> TimeIndex:
         """The time index, loaded or rebuilt if need be."""
-        if self._time_index is None:
-            self._load_indexes()
-            assert self._time_index is not None
-        return self._time_index
+        return self._load_indexes()[1]
 
-    def _load_indexes(self) -> None:
-        try:
-            index = OffsetIndex.open(self.index_path, self.base_offset, disk=self.disk)
-            times = TimeIndex.open(self.time_index_path, self.base_offset, disk=self.disk)
-            self._check_index_bounds(index, times)
-        except (CorruptIndex, FileMissing, NotRegularFile):
-            self.rebuild_indexes()
-            return
-        self._index, self._time_index = index, times
-
-    def preload_indexes(self) -> bool:
-        """Load the indexes before the segment's end is known; False if they are of no use."""
-        try:
-            index = OffsetIndex.open(self.index_path, self.base_offset, disk=self.disk)
-            times = TimeIndex.open(self.time_index_path, self.base_offset, disk=self.disk)
-        except (CorruptIndex, DiskError):
-            return False
-        size = self.disk.stat(self.log_path).size_bytes
-        if len(index) == 0 or index.values[0] != 0 or index.values[-1] >= size:
-            return False
-        self._index, self._time_index = index, times
-        return True
-
-    def _check_index_bounds(self, index: OffsetIndex, times: TimeIndex) -> None:
-        limit = self.next_offset - self.base_offset
-        if len(index) == 0 and self.size_bytes:
-            raise CorruptIndex(index.path, "empty, but the segment has data")
-        if len(index) and (index.values[-1] >= self.size_bytes or index.keys[-1] >= limit):
-            raise CorruptIndex(index.path, f"entry {index.entries[-1]} is behind the log's end")
-        if len(index) and index.values[0] != 0:
-            raise CorruptIndex(index.path, "the first batch has no entry")
-        if len(times) and (times.values[-1] > limit or times.keys[-1] > self.max_timestamp_ms):
-            raise CorruptIndex(times.path, f"entry {times.entries[-1]} is behind the log's end")
+    def _load_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        indexes = self._indexes
+        if indexes.offsets is None or indexes.times is None:
+            if not indexes.load(self.size_bytes, self.next_offset, self.max_timestamp_ms):
+                self.rebuild_indexes()
+        assert indexes.offsets is not None
+        assert indexes.times is not None
+        return indexes.offsets, indexes.times
 
     # Files -------------------------------------------------------------------------------------
 
@@ -332,16 +261,14 @@ class Segment:
     def release(self) -> None:
         """Close the files and forget the indexes; the next use brings both back."""
         self.close()
-        self._index = self._time_index = None
+        self._indexes.release()
 
     def close(self) -> None:
         """Close the files. Writes nothing."""
         if self._file is not None:
             self._file.close()
             self._file = None
-        for index in (self._index, self._time_index):
-            if index is not None:
-                index.close()
+        self._indexes.close()
 
     def begin_fsync(self) -> tuple[int, int, int]:
         """Tokens of log, offset index and time index."""
@@ -399,7 +326,7 @@ class Segment:
         file = self._file
         assert file is not None, "the active segment has its file open"
         file.write_at(position, frame)
-        if position >= self._index_due:
+        if position >= self._indexes.due_position:
             self._index_batch(base_offset, position, self.max_timestamp_ms)
         if not position:
             self._note_first_timestamp(timestamp_ms)
@@ -419,7 +346,7 @@ class Segment:
         largest = self.max_timestamp_ms
         last = start
         for size, base_offset, _, _, timestamp_ms in frames:
-            if position >= self._index_due:
+            if position >= self._indexes.due_position:
                 self._index_batch(base_offset, position, largest)
             if timestamp_ms > largest:
                 largest = timestamp_ms
@@ -434,15 +361,12 @@ class Segment:
         self.writes += 1
 
     def _index_batch(self, base_offset: int, position: int, largest_before_ms: int) -> None:
-        self.index.append(base_offset, position)
-        self.time_index.append(largest_before_ms, base_offset)
-        self._index_due = position + self.config.index_interval_bytes
+        self._indexes.add(base_offset, position, largest_before_ms)
         self._note_index_room()
 
     def _note_index_room(self) -> None:
-        fullest = max(self.index.size_bytes + 8, self.time_index.size_bytes + 12)
-        is_full = fullest > self.config.index_max_bytes
-        self.size_limit_bytes = 0 if is_full else self.config.segment_max_bytes
+        has_room = self._indexes.has_room()
+        self.size_limit_bytes = self.config.segment_max_bytes if has_room else 0
 
     def _note_first_timestamp(self, timestamp_ms: int) -> None:
         if timestamp_ms >= 0:
@@ -454,28 +378,17 @@ class Segment:
         if self.time_index.append(self.max_timestamp_ms, self.next_offset):
             self.writes += 1
         self.is_active = False
-        self.index.close()
-        self.time_index.close()
+        self._indexes.close()
 
-    def has_room_for_entries(self, data_bytes: int) -> bool:
-        """Whether both indexes have room for all entries that so many bytes of frames can add."""
-        entries = max(data_bytes, 0) // self.config.index_interval_bytes + 2
-        fullest = max(
-            self.index.size_bytes + 8 * entries, self.time_index.size_bytes + 12 * entries
-        )
-        return fullest <= self.config.index_max_bytes
+    def has_index_room(self, data_bytes: int) -> bool:
+        """Whether the indexes have room for all entries that so many bytes of frames can add."""
+        return self._indexes.has_room(max(data_bytes, 0))
 
     def undo_append(self) -> None:
         """Cut files back to where the failed append began. Raises ``DiskError`` if that fails."""
         self.file().truncate(self.size_bytes)
-        self.index.truncate_to(self.next_offset)
-        self.time_index.truncate_to(self.next_offset)
-        self._note_index_due()
-
-    def _note_index_due(self) -> None:
-        index = self.index
-        interval = self.config.index_interval_bytes
-        self._index_due = index.values[-1] + interval if len(index) else 0
+        self._indexes.truncate_to(self.next_offset)
+        self._note_index_room()
 
     def truncate_to(self, position: int, offset: int) -> None:
         """Cut in place: log, then both indexes; the segment is active from here on.
@@ -486,8 +399,8 @@ class Segment:
         """
         if position < self.size_bytes:
             self.file().truncate(position)
-        self.index.truncate_to(offset)
-        self.time_index.truncate_to(offset)
+        self._load_indexes()
+        self._indexes.truncate_to(offset)
         self.size_bytes = position
         self.next_offset = offset
         self.hint = (-1, 0)
@@ -507,15 +420,15 @@ class Segment:
         self.max_timestamp_ms, self.last_position = scan.max_timestamp_ms, scan.last_position
 
     def resume_point(self, offset: int) -> Resume | None:
-        """The last index entry below ``offset`` as a place to scan from, None without one."""
-        index, times = self.index, self.time_index
-        found = bisect_left(index.keys, offset - self.base_offset)
-        if not found:
+        """The last indexed batch below ``offset`` as a place to scan from, None without one."""
+        self._load_indexes()
+        return self._indexes.resume_point(offset)
+
+    def early_resume_point(self, offset: int) -> Resume | None:
+        """The same before the segment's end is known; None where the indexes are of no use."""
+        if not self._indexes.preload(self.disk.stat(self.log_path).size_bytes):
             return None
-        relative = index.keys[found - 1]
-        held = bisect_right(times.values, relative)
-        at = self.base_offset + relative
-        return Resume(index.values[found - 1], at, found - 1, held, times.largest_below(at))
+        return self._indexes.resume_point(offset)
 
     def rebuild_indexes(self) -> None:
         """Derive both indexes from the log file.
@@ -526,7 +439,6 @@ class Segment:
         scan = self.scan()
         if scan.fault is not None or scan.next_offset < self.next_offset:
             raise self.damage(scan)
-        self._index = self._time_index = None
         self.adopt(scan, None, is_active=self.is_active)
 
     def scan(self, resume: Resume | None = None, stop_at: int | None = None) -> SegmentScan:
