@@ -120,6 +120,7 @@ class RecordBatch:
             # Compaction keeps an emptied batch for its offsets and producer state.
             if self.base_offset is None or self.format_version == 1:
                 raise InvalidRecord("a data batch has at least one record, this one has none")
+        check_records(self.records)
         deltas = self.offset_deltas
         if deltas is not dense_deltas(count) and not _rises(deltas, count):
             shown = repr(deltas)[:60]
@@ -164,7 +165,6 @@ class RecordBatch:
         """
         records = tuple(records)
         count = len(records)
-        check_records(records)
         return cls(
             records,
             dense_deltas(count),
