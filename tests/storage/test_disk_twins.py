@@ -10,13 +10,14 @@ Left out: links to directories, which only the operating system follows on the w
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from attrs import define, field
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from storage.disk import Disk, DiskFile, DiskLock, FileKind, OsDisk
 from storage.errors import DiskError, NotRegularFile
@@ -150,39 +151,28 @@ class World:
             lock.release()
 
 
-class DiskTwins(RuleBasedStateMachine):
-    """Both disks under the same steps."""
+def start(disk: Disk, root: Path) -> World:
+    disk.mkdir(root)
+    disk.open(root.parent / "target", create=True).close()
+    return World(disk, root)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = TemporaryDirectory()
-        root = Path(self.folder.name) / "root"
-        self.memory = MemDisk()
+
+# Lists of lists, because a plain list of steps is rarely long.
+@settings(report_multiple_bugs=False)
+@given(st.lists(st.lists(STEPS, max_size=20), max_size=10))
+def test_random_calls_have_equal_outcomes(steps: list[list[Step]]) -> None:
+    with TemporaryDirectory() as folder:
+        root = Path(folder) / "root"
+        memory = MemDisk()
         for parent in list(reversed(root.parents))[1:]:
-            self.memory.mkdir(parent)
-        self.system = World(OsDisk(), root)
-        self.twin = World(self.memory, root)
-        for world in (self.system, self.twin):
-            world.disk.mkdir(root)
-            world.disk.open(root.parent / "target", create=True).close()
-        for step in FIRST_STEPS:
-            self.take(step)
-
-    @rule(step=STEPS)
-    def take(self, step: Step) -> None:
-        assert self.twin.take(step) == self.system.take(step)
-
-    def teardown(self) -> None:
-        trees = (
-            self.system.tree(),
-            self.twin.tree(),
-            World(self.memory.copy(), self.twin.root).tree(),
-        )
-        self.system.close()
-        self.twin.close()
-        self.folder.cleanup()
-        assert trees[0] == trees[1] == trees[2]
-        assert self.memory.used_bytes == self.memory.copy().used_bytes, "nameless files are gone"
-
-
-TestDiskTwins = DiskTwins.TestCase
+            memory.mkdir(parent)
+        system, twin = start(OsDisk(), root), start(memory, root)
+        try:
+            for step in [*FIRST_STEPS, *chain.from_iterable(steps)]:
+                assert twin.take(step) == system.take(step), step
+            assert twin.tree() == system.tree()
+            assert World(memory.copy(), root).tree() == twin.tree()
+        finally:
+            system.close()
+            twin.close()
+        assert memory.used_bytes == memory.copy().used_bytes, "only named files are left"
