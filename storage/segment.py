@@ -163,6 +163,7 @@ class Segment:
 
     def _become_active(self) -> None:
         self.is_active = True
+        self.file()
         self._load_indexes()
         self._indexes.note_due()
         self._note_index_room()
