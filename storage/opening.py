@@ -111,13 +111,14 @@ def _open_found(
     plan = decide([s.found for s in found.segments], state.boundary, log_start)
     if isinstance(plan, Refusal):
         raise refusal_error(plan, directory, found.segments)
+    listing = found.listing
+    for path in listing.left_over:
+        # First: a new segment may get the name of an index without a log.
+        remove_if_there(disk, path)
     if found.segments:
         segments = _carry_out(disk, found, plan)
     else:
         segments = [_begin(disk, directory, config, codec, store, state)]
-    listing = found.listing
-    for path in listing.left_over:
-        remove_if_there(disk, path)
     start = max(log_start or 0, segments[0].base_offset)
     boundary = state.boundary or Boundary(segments[0].base_offset, 0, segments[0].base_offset)
     settled = evolve(state, boundary=boundary, log_start_offset=start)
