@@ -115,12 +115,13 @@ def _open_found(
     for path in listing.left_over:
         # First: a new segment may get the name of an index without a log.
         remove_if_there(disk, path)
-    if found.segments:
-        segments = _carry_out(disk, found, plan)
-    else:
+    segments = _carry_out(disk, found, plan)
+    if not segments:
         segments = [_begin(disk, directory, config, codec, store, state)]
     start = max(log_start or 0, segments[0].base_offset)
-    boundary = state.boundary or Boundary(segments[0].base_offset, 0, segments[0].base_offset)
+    boundary = state.boundary
+    if boundary is None or plan.keep == 0:
+        boundary = Boundary(segments[0].base_offset, 0, segments[0].base_offset)
     settled = evolve(state, boundary=boundary, log_start_offset=start)
     epochs, changed, note = _settle_epochs(lines, segments, found, settled, config)
     rebuilt = [name for segment in segments for name in segment.rebuilt]
@@ -128,7 +129,7 @@ def _open_found(
         rebuilt.append(EPOCH_FILE)
     report = OpenReport(
         is_clean=found.is_clean,
-        cuts=planned_cuts(plan, found.segments),
+        cuts=planned_cuts(plan, found.segments, start),
         dropped=tuple(s.segment.log_path.name for s in found.segments[plan.keep :]),
         rebuilt=tuple(rebuilt),
         removed=tuple(path.name for path in listing.left_over),

@@ -375,7 +375,9 @@ def decide(found: list[Found], boundary: Boundary | None, log_start: int | None)
             )
         return Plan((), 0)
     if log_start is not None and found[0].base_offset > log_start:
-        reason = f"the log starts at offset {log_start}, the files before this one are missing"
+        if boundary is not None and durable_end <= log_start:
+            return Plan((), 0)
+        reason = _first_missing(log_start)
         return Refusal(0, reason, 0, log_start, _first_batch(found, 0))
     cut: list[int] = []
     keep = len(found)
@@ -406,6 +408,10 @@ def decide(found: list[Found], boundary: Boundary | None, log_start: int | None)
         reason = f"the log ends at offset {last.next_offset}, below its start {start}"
         return Refusal(keep - 1, reason, last.end_position, start, None)
     return Plan(tuple(cut), keep)
+
+
+def _first_missing(log_start: int) -> str:
+    return f"the log starts at offset {log_start}, the files before this one are missing"
 
 
 def _is_torn_tail(found: list[Found], number: int) -> bool:
@@ -468,31 +474,41 @@ def refusal_error(refusal: Refusal, directory: Path, segments: list[Surveyed]) -
     )
 
 
-def planned_cuts(plan: Plan, segments: list[Surveyed]) -> tuple[Cut, ...]:
+def planned_cuts(plan: Plan, segments: list[Surveyed], log_start: int) -> tuple[Cut, ...]:
     """What carrying out ``plan`` removes."""
+    if plan.keep == 0 and segments:
+        first = segments[0]
+        size, ranges = _whole_files(segments)
+        reason = _first_missing(log_start)
+        return (Cut(first.segment.log_path, 0, size, log_start, reason, ranges),)
     cuts = []
     for number in plan.cut:
         found = segments[number].found
         size = found.file_size_bytes - found.end_position
-        ranges = list(found.whole_ranges)
+        ranges = found.whole_ranges
         if number == plan.keep - 1:
-            for later in segments[plan.keep :]:
-                size += later.found.file_size_bytes
-                if later.found.end_position:
-                    ranges.append(
-                        GoodRange(
-                            0,
-                            later.found.end_position,
-                            later.found.base_offset,
-                            later.found.next_offset,
-                        )
-                    )
-                ranges.extend(later.found.whole_ranges)
+            later_size, later_ranges = _whole_files(segments[plan.keep :])
+            size += later_size
+            ranges += later_ranges
         after = segments[number + 1].found if number + 1 < len(segments) else None
         path = segments[number].segment.log_path
         reason = _damage(found, after)
-        cuts.append(Cut(path, found.end_position, size, found.next_offset, reason, tuple(ranges)))
+        cuts.append(Cut(path, found.end_position, size, found.next_offset, reason, ranges))
     return tuple(cuts)
+
+
+def _whole_files(segments: list[Surveyed]) -> tuple[int, tuple[GoodRange, ...]]:
+    """Bytes and whole ranges of files that are dropped."""
+    size = 0
+    ranges: tuple[GoodRange, ...] = ()
+    for surveyed in segments:
+        found = surveyed.found
+        size += found.file_size_bytes
+        if found.end_position:
+            good = GoodRange(0, found.end_position, found.base_offset, found.next_offset)
+            ranges += (good,)
+        ranges += found.whole_ranges
+    return size, ranges
 
 
 def recover_active_segment(
