@@ -21,6 +21,7 @@ from storage.errors import InvalidRecord
 __all__ = ["ControlType", "Header", "LogRecord", "Record", "RecordBatch"]
 
 INT32_MAX = 2**31 - 1
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 OFFSET_END = 2**63
 """Offsets are below this; it is also the end of the last possible batch."""
 
@@ -257,8 +258,9 @@ def check_records(records: tuple[Record, ...]) -> None:
         except (TypeError, ValueError):
             _refuse(f"record {number}", record, "(key, value, timestamp_ms, headers)")
         if (key is None or key.__class__ is bytes) and (value is None or value.__class__ is bytes):
-            if timestamp_ms.__class__ is int and not headers and headers is not None:
-                continue
+            if timestamp_ms.__class__ is int and INT64_MIN <= timestamp_ms <= INT64_MAX:
+                if headers == ():
+                    continue
         _check_record(f"record {number}", key, value, timestamp_ms, headers)
 
 

@@ -130,15 +130,19 @@ class LogReader:
             raise ValueError(f"max_records is {max_records}, allowed is 0 or more")
         end = self._read_end(offset, end_offset)
         records: list[LogRecord] = []
+        if max_records == 0 or offset >= end:
+            return records
         for batch in self._batches(offset):
             base = batch.base_offset
             assert base is not None
-            if base >= end or len(records) >= max_records:
+            if base >= end:
                 break
             epoch = batch.leader_epoch
             for delta, record in zip(batch.offset_deltas, batch.records, strict=True):
                 if offset <= base + delta < end and len(records) < max_records:
                     records.append(LogRecord(base + delta, *record, epoch))
+            if batch.next_offset >= end or len(records) >= max_records:
+                break
         return records
 
     def read_batches(
@@ -161,6 +165,8 @@ class LogReader:
                     return batches
                 batches.append(batch)
                 left -= len(frame)
+                if batch.next_offset >= end or left <= 0:
+                    return batches
         return batches
 
     def all_batches(self) -> Iterator[RecordBatch]:

@@ -19,7 +19,7 @@ from storage.config import LogConfig
 from storage.disk import Disk, FileKind
 from storage.epochs import EPOCH_FILE, LeaderEpochCache, read_epochs
 from storage.errors import CorruptCheckpoint, CorruptLog, DiskError, NotRegularFile
-from storage.reading import frame_at, locate
+from storage.reading import frame_at
 from storage.recovery import (
     OpenReport,
     Plan,
@@ -115,15 +115,26 @@ def _open_found(
     for path in listing.left_over:
         # First: a new segment may get the name of an index without a log.
         remove_if_there(disk, path)
-    segments = _carry_out(disk, found, plan)
+    kept = found.segments[: plan.keep]
+    for number, surveyed in enumerate(kept):
+        _adopt(disk, surveyed, is_active=number == len(kept) - 1)
+    segments = [surveyed.segment for surveyed in kept]
     if not segments:
+        _cut(disk, found, plan)
         segments = [_begin(disk, directory, config, codec, store, state)]
     start = max(log_start or 0, segments[0].base_offset)
     boundary = state.boundary
     if boundary is None or plan.keep == 0:
         boundary = Boundary(segments[0].base_offset, 0, segments[0].base_offset)
     settled = evolve(state, boundary=boundary, log_start_offset=start)
+    # Deriving epochs may meet damage that was trusted so far: before anything is cut.
     epochs, changed, note = _settle_epochs(lines, segments, found, settled, config)
+    if plan.keep:
+        _cut(disk, found, plan)
+    if found.segments and not found.is_clean:
+        # A process that died may have removed names or cut the tail, but not durably so.
+        disk.fsync_dir(directory)
+        segments[-1].has_undurable_cut = True
     rebuilt = [name for segment in segments for name in segment.rebuilt]
     if changed and listing.bases:
         rebuilt.append(EPOCH_FILE)
@@ -164,7 +175,8 @@ def _begin(
     return Segment.create(directory, start, config, disk=disk, codec=codec)
 
 
-def _carry_out(disk: Disk, found: Survey, plan: Plan) -> list[Segment]:
+def _cut(disk: Disk, found: Survey, plan: Plan) -> None:
+    """Drop segments from the last down, then cut the tails of those that stay."""
     for surveyed in reversed(found.segments[plan.keep :]):
         surveyed.segment.close()
         for path in surveyed.segment.paths:
@@ -173,10 +185,6 @@ def _carry_out(disk: Disk, found: Survey, plan: Plan) -> list[Segment]:
         surveyed = found.segments[number]
         if surveyed.found.end_position < surveyed.found.file_size_bytes:
             surveyed.segment.file().truncate(surveyed.found.end_position)
-    kept = found.segments[: plan.keep]
-    for number, surveyed in enumerate(kept):
-        _adopt(disk, surveyed, is_active=number == len(kept) - 1)
-    return [surveyed.segment for surveyed in kept]
 
 
 def _adopt(disk: Disk, surveyed: Surveyed, *, is_active: bool) -> None:
@@ -188,6 +196,7 @@ def _adopt(disk: Disk, surveyed: Surveyed, *, is_active: bool) -> None:
         return
     assert surveyed.seal is not None
     segment.adopt_seal(surveyed.seal, is_active=False)
+    segment.is_active = is_active
     for path, entry_bytes in ((segment.index_path, 8), (segment.time_index_path, 12)):
         stat = disk.stat(path)
         if stat.kind is not FileKind.FILE or stat.size_bytes % entry_bytes:
@@ -319,35 +328,40 @@ def salvage_files(
 ) -> None:
     """Shorten a refused log to the good prefix that ``error`` names.
 
-    The boundary is lowered durably first; then segments go from the last down, then the cut. The
-    prefix is measured again, so a stale ``error`` may shorten too much but never leaves damage.
+    Files before the refused one stay, and it does up to the damage. The boundary is lowered durably
+    first; then files go from the last down, then the cut. What stays is measured again, so a stale
+    ``error`` may shorten too much but never leaves damage.
     """
     listing = list_directory(disk, directory)
     state = store.load(is_new=not listing.bases)
     store.take_seal()
-    target = error.last_good_offset
     start = state.log_start_offset
     if start is None:
         start = listing.bases[0] if listing.bases else 0
-    bases = [base for base in listing.bases if base <= target]
-    position = 0
+    refused = next((b for b in listing.bases if error.file.name == f"{b:020d}.log"), -1)
+    kept = [b for b in listing.bases if b < refused or (b == refused and error.position > 0)]
     segment = None
-    if bases and listing.bases[0] <= start <= target:
-        segment = Segment(disk, directory, bases[-1], config, codec)
-        scan = segment.scan()
+    if kept and kept[0] <= start:
+        segment = Segment(disk, directory, kept[-1], config, codec, gaps_end=state.gaps_end)
+        scan = segment.scan(stop_at=error.position if kept[-1] == refused else None)
         segment.adopt(scan, None, is_active=False)
-        position, target = locate(segment, target), min(target, scan.next_offset)
-    if segment is None or (start > target):
-        segment, bases = None, []
-        target = start
-    base = segment.base_offset if segment is not None else target
-    store.save(evolve(state, boundary=Boundary(base, position, target), log_start_offset=start))
+        if segment.next_offset < start:
+            segment.release()
+            segment = None
+    keep_up_to = segment.base_offset if segment is not None else -1
+    if segment is None:
+        low = Boundary(start, 0, start)
+    else:
+        low = Boundary(segment.base_offset, segment.size_bytes, segment.next_offset)
+    if state.boundary is None or state.boundary.end_offset > low.end_offset:
+        state = evolve(state, boundary=low, log_start_offset=start)
+    store.save(state)
     for doomed in reversed(listing.bases):
-        if doomed > base or segment is None:
+        if doomed > keep_up_to:
             for path in Segment(disk, directory, doomed, config, codec).paths:
                 remove_if_there(disk, path)
     if segment is not None:
-        segment.file().truncate(position)
+        segment.file().truncate(segment.size_bytes)
         segment.file().fsync()
         segment.release()
     disk.fsync_dir(directory)

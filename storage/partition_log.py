@@ -81,7 +81,8 @@ class PartitionLog(DurableLog):
         self._store = store
         self._lock = lock
         self._runs_pending = runs_pending
-        self._latest_epoch = opened.epochs.latest
+        self._latest_epoch = self._assigned_epoch = -1
+        self._note_latest_epoch()
         self.leader_epoch = max(leader_epoch, self._latest_epoch)
         self._start(opened)
 
@@ -202,7 +203,7 @@ class PartitionLog(DurableLog):
             self._note_clock(now_ms)
         if self._active.must_roll(size, next_offset, timestamp_ms, now_ms):
             self._roll(now_ms)
-        if epoch != self._latest_epoch:
+        if epoch != self._assigned_epoch:
             self._assign_epochs([(epoch, base_offset)])
         try:
             self._active.append_frame(frame, base_offset, next_offset, timestamp_ms)
@@ -301,7 +302,7 @@ class PartitionLog(DurableLog):
         return end, size
 
     def _write_group(self, data: memoryview, frames: list[FrameFacts]) -> None:
-        latest = self._latest_epoch
+        latest = self._assigned_epoch
         if frames[-1][3] != latest:
             rises = []
             for _, base, _, epoch, _ in frames:
@@ -329,9 +330,10 @@ class PartitionLog(DurableLog):
 
     def _roll(self, now_ms: int | None) -> None:
         old = self._active
-        fresh = Segment.create(
-            self.directory, self._leo, self.config, disk=self._disk, codec=self._codec
-        )
+        if old.has_undurable_cut:
+            # Else a power loss could bring the cut tail back over the new segment's offsets.
+            self._sync_cut(old)
+        fresh = self._new_segment(self._leo)
         old.finish()
         fresh.created_ms = now_ms
         self._directory_changes += 1
@@ -340,6 +342,21 @@ class PartitionLog(DurableLog):
         old.on_open(self._note_open_file)
         self._note_open_file(old)
         self._add_work("flush", self._leo)
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        segment = Segment.create(
+            self.directory, base_offset, self.config, disk=self._disk, codec=self._codec
+        )
+        segment.gaps_end = self.gaps_end
+        return segment
+
+    def _sync_cut(self, segment: Segment) -> None:
+        try:
+            segment.file().fsync()
+        except DiskError as error:
+            self._failure = error
+            raise
+        segment.has_undurable_cut = False
 
     def _note_clock(self, now_ms: int) -> None:
         if self._active.created_ms is None and self._active.expires_ms == OFFSET_END:
@@ -351,9 +368,7 @@ class PartitionLog(DurableLog):
             self._active.undo_append()
         except DiskError:
             self._failure = error
-        if self._epochs.truncate_from_end(self._leo + 1):
-            self._latest_epoch = self._epochs.latest
-            self._add_work("epochs")
+        self._cut_epochs(self._leo + 1)
 
     # Epochs ------------------------------------------------------------------------------------
 
@@ -367,7 +382,7 @@ class PartitionLog(DurableLog):
         self._check_writable()
         if not 0 <= epoch <= INT32_MAX:
             raise ValueError(f"epoch is {epoch}, allowed is 0..{INT32_MAX}")
-        if epoch != self._latest_epoch:
+        if epoch != self._assigned_epoch:
             self._assign_epochs([(epoch, self._leo)])
         self.leader_epoch = epoch
 
@@ -390,13 +405,22 @@ class PartitionLog(DurableLog):
             self._epochs = before
             self._note_failure(error)
             raise
-        self._latest_epoch = self._epochs.latest
+        self._latest_epoch = self._assigned_epoch = self._epochs.latest
         self._directory_changes += 1
 
     def _cut_epochs(self, offset: int) -> None:
         if self._epochs.truncate_from_end(offset):
-            self._latest_epoch = self._epochs.latest
             self._add_work("epochs")
+        self._note_latest_epoch()
+
+    def _note_latest_epoch(self) -> None:
+        """The cache's newest epoch, or the last batch's where the log start hides its entry."""
+        self._latest_epoch = self._assigned_epoch = self._epochs.latest
+        for segment in reversed(self._segments):
+            if segment.last_position >= 0:
+                head = read(segment, segment.last_position, self._codec.hop_bytes)
+                self._latest_epoch = max(self._latest_epoch, self._codec.hop(head, 0)[3])
+                return
 
     # Shortening --------------------------------------------------------------------------------
 
@@ -432,7 +456,10 @@ class PartitionLog(DurableLog):
         good_end = self._end_before(segment, position, target)
         try:
             self._lower(Boundary(segment.base_offset, position, good_end), min_start=target)
-            self._drop_segments(number + 1)
+            if number + 1 < len(self._segments):
+                self._drop_segments(number + 1)
+                # Else a power loss could bring their names back over offsets that are reused.
+                self._disk.fsync_dir(self.directory)
             segment.truncate_to(position, good_end)
             self._active = segment
             if target > good_end:
@@ -486,9 +513,7 @@ class PartitionLog(DurableLog):
                 self._state, boundary=Boundary(offset, 0, offset), log_start_offset=offset
             )
             self._store.save(self._state)
-            self._active = Segment.create(
-                self.directory, offset, self.config, disk=self._disk, codec=self._codec
-            )
+            self._active = self._new_segment(offset)
         except DiskError as error:
             self._failure = error
             raise
@@ -539,3 +564,5 @@ class PartitionLog(DurableLog):
             state = evolve(self._state, gaps_end=end_offset)
             self._store.save(state)
             self._state = state
+            for segment in self._segments:
+                segment.gaps_end = end_offset

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from storage.batch import RecordBatch
 from storage.codec import HopFacts
-from storage.errors import CorruptBatch, CorruptIndex, CorruptLog
+from storage.errors import CorruptBatch
 from storage.segment import Segment
 
 __all__ = ["FileSlice", "frame_at", "iter_batches", "iter_frames", "locate", "read", "slice_range"]
@@ -133,18 +133,19 @@ def _with_index(segment: Segment, look_up: Callable[[], _T]) -> _T:
     """Run a look-up; if the index misled it, rebuild the index and run it once more."""
     try:
         return look_up()
-    except (CorruptBatch, CorruptIndex):
+    except CorruptBatch:
         segment.rebuild_indexes()
     try:
         return look_up()
-    except (CorruptBatch, CorruptIndex) as error:
-        raise segment.frame_damage(0, error) from error
+    except CorruptBatch as error:
+        raise segment.frame_damage(segment.size_bytes, error) from error
 
 
 def _hop_to_offset(segment: Segment, offset: int) -> int:
     entry = segment.index.floor_entry(offset)
     position = entry[1] if entry else 0
-    must_be = entry[0] if entry else -1
+    expected = entry[0] if entry else segment.base_offset
+    gaps_end = expected if entry else segment.gaps_end
     hop, need, end = segment.codec.hop, segment.codec.hop_bytes, segment.size_bytes
     ahead = segment.config.index_interval_bytes + need
     file = segment.file()
@@ -155,11 +156,11 @@ def _hop_to_offset(segment: Segment, offset: int) -> int:
             raise CorruptBatch("torn", f"{len(buffer)} bytes at byte {position}")
         while at <= last:
             size, base, next_offset, _ = hop(buffer, at)
-            if must_be >= 0 and base != must_be:
-                raise CorruptIndex(segment.index_path, f"batch {must_be} is batch {base}")
+            if base != expected and not expected < base <= gaps_end:
+                raise CorruptBatch("offset", f"batch {base} where {expected} must follow")
             if next_offset > offset:
                 return position + at
-            must_be = -1
+            expected, gaps_end = next_offset, segment.gaps_end
             at += size
         position += at
     return end
@@ -168,11 +169,9 @@ def _hop_to_offset(segment: Segment, offset: int) -> int:
 def _hop_to_limit(
     segment: Segment, start: int, limit: int, *, at_least_one: bool
 ) -> tuple[int, int]:
-    """The last frame border at or before ``limit``, not before ``start``, and the offset there.
-
-    The offset is -1 where it is not known without a further read.
-    """
+    """The last frame border at or before ``limit``, not before ``start``, and the offset there."""
     position = max(segment.index.floor_by_position(limit), start)
+    expected = -1
     hop, need, end = segment.codec.hop, segment.codec.hop_bytes, segment.size_bytes
     ahead = segment.config.index_interval_bytes + need
     file = segment.file()
@@ -183,16 +182,14 @@ def _hop_to_limit(
             raise CorruptBatch("torn", f"{len(buffer)} bytes at byte {position}")
         while at <= last:
             size, base, next_offset, _ = hop(buffer, at)
+            if base != expected >= 0 and not expected < base <= segment.gaps_end:
+                raise CorruptBatch("offset", f"batch {base} where {expected} must follow")
             border = position + at
             if border + size > limit:
                 if border == start and at_least_one:
                     return border + size, next_offset
                 return border, base
+            expected = next_offset
             at += size
         position += at
     return end, segment.next_offset
-
-
-def frame_corruption(segment: Segment, error: CorruptBatch) -> CorruptLog:
-    """The ``CorruptLog`` for bytes that a slice promised and the file does not have."""
-    return segment.frame_damage(segment.size_bytes, error)

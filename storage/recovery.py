@@ -36,7 +36,14 @@ from storage.errors import (
     NotRegularFile,
 )
 from storage.mkb1 import MKB1
-from storage.scan import Fault, GoodRange, Resume, SegmentScan, find_good_ranges, scan_segment
+from storage.scan import (
+    Fault,
+    GoodRange,
+    Resume,
+    SegmentScan,
+    find_good_ranges,
+    ranges_behind,
+)
 from storage.segment import LOG_SUFFIX, Segment
 from storage.state import BOUNDARY_FILE, SEAL_FILE, Boundary, LogState, Seal, SegmentSeal
 
@@ -122,7 +129,8 @@ class Found:
         base_offset, file_size_bytes: from name and file.
         end_position, next_offset: behind the last good batch.
         fault: why the walk stopped, None at the file's end.
-        whole_ranges: what look-ahead found behind the fault.
+        whole_ranges: whole frames from the fault on, the frame at the fault included.
+        first_behind: base offset of the first whole frame behind the damage, or None.
     """
 
     base_offset: int
@@ -131,6 +139,7 @@ class Found:
     next_offset: int
     fault: Fault | None = None
     whole_ranges: tuple[GoodRange, ...] = ()
+    first_behind: int | None = None
 
 
 @frozen
@@ -230,7 +239,10 @@ def survey(
     for everything; else segments below the durable boundary are walked from their last index entry
     on, and in full where that does not work out.
     """
-    segments = [Segment(disk, directory, base, config, codec) for base in listing.bases]
+    segments = [
+        Segment(disk, directory, base, config, codec, gaps_end=state.gaps_end)
+        for base in listing.bases
+    ]
     try:
         is_clean = seal is not None and _seal_matches(segments, seal)
         if is_clean and verify == "unflushed":
@@ -241,12 +253,12 @@ def survey(
         for segment in segments:
             boundary = state.boundary if verify == "unflushed" else None
             resume = _resume(segment, boundary) if boundary is not None else None
-            scan = _scan(segment, state.gaps_end, latest_epoch, resume)
+            scan = segment.scan(resume, latest_epoch=latest_epoch)
             if resume is not None and scan.fault is not None:
                 resume = None
-                scan = _scan(segment, state.gaps_end, latest_epoch, None)
+                scan = segment.scan(latest_epoch=latest_epoch)
             if scan.fault is not None and scan.fault.reason == "epoch-back":
-                scan = _blame_epoch(segment, scan, state.gaps_end, latest_epoch, known_epoch)
+                scan = _blame_epoch(segment, scan, latest_epoch, known_epoch)
             latest_epoch = scan.last_epoch
             result.append(Surveyed(segment, scan, resume, None, _found(segment, scan)))
             segment.close()
@@ -262,35 +274,23 @@ def _sealed(segment: Segment, seal: SegmentSeal) -> Surveyed:
     return Surveyed(segment, None, None, seal, found)
 
 
-def _scan(segment: Segment, gaps_end: int, latest_epoch: int, resume: Resume | None) -> SegmentScan:
-    return scan_segment(
-        segment.file(),
-        segment.codec,
-        segment.config,
-        base_offset=segment.base_offset,
-        gaps_end=gaps_end,
-        latest_epoch=latest_epoch,
-        resume=resume,
-    )
-
-
 def _found(segment: Segment, scan: SegmentScan) -> Found:
+    fault, good_end = scan.fault, scan.next_offset
     ranges: tuple[GoodRange, ...] = ()
-    if scan.fault is not None:
-        ranges = find_good_ranges(
-            segment.file(),
-            segment.codec,
-            segment.config,
-            position=scan.end_position,
-            min_offset=scan.next_offset,
-        )
+    first_behind = None
+    if fault is not None:
+        file, codec, config = segment.file(), segment.codec, segment.config
+        ranges = find_good_ranges(file, codec, config, position=fault.position, min_offset=good_end)
+        behind = ranges_behind(file, codec, config, fault, good_end)
+        first_behind = behind[0].base_offset if behind else None
     return Found(
         scan.base_offset,
         scan.file_size_bytes,
         scan.end_position,
-        scan.next_offset,
-        scan.fault,
+        good_end,
+        fault,
         ranges,
+        first_behind,
     )
 
 
@@ -329,7 +329,7 @@ def _resume(segment: Segment, boundary: Boundary) -> Resume | None:
 
 
 def _blame_epoch(
-    segment: Segment, scan: SegmentScan, gaps_end: int, latest_epoch: int, known_epoch: int
+    segment: Segment, scan: SegmentScan, latest_epoch: int, known_epoch: int
 ) -> SegmentScan:
     """Where an epoch fell: was the frame before it too high, or is this one too old?
 
@@ -340,18 +340,11 @@ def _blame_epoch(
     if not risen:
         return scan
     epoch, offset, position = risen[0]
-    shorter = scan_segment(
-        segment.file(),
-        segment.codec,
-        segment.config,
-        base_offset=segment.base_offset,
-        gaps_end=gaps_end,
-        latest_epoch=latest_epoch,
-        stop_at=position,
-    )
+    shorter = segment.scan(latest_epoch=latest_epoch, stop_at=position)
     shorter.file_size_bytes = scan.file_size_bytes
+    size = segment.codec.hop(segment.file().read_at(position, segment.codec.hop_bytes), 0)[0]
     detail = f"epoch {epoch} at offset {offset}, but {known_epoch} is the newest known"
-    shorter.fault = Fault(position, "epoch-ahead", detail, whole=True)
+    shorter.fault = Fault(position, "epoch-ahead", detail, size)
     return shorter
 
 
@@ -379,13 +372,14 @@ def decide(found: list[Found], boundary: Boundary | None, log_start: int | None)
             return Plan((), 0)
         reason = _first_missing(log_start)
         return Refusal(0, reason, 0, log_start, _first_batch(found, 0))
+    for number in range(len(found)):
+        refusal = _misfit(found, number)
+        if refusal is not None:
+            return refusal
     cut: list[int] = []
     keep = len(found)
     for number, segment in enumerate(found):
         after = found[number + 1] if number + 1 < len(found) else None
-        refusal = _misfit(found, number)
-        if refusal is not None:
-            return refusal
         if after is not None and after.base_offset == segment.next_offset:
             if segment.fault is not None:
                 cut.append(number)
@@ -433,7 +427,7 @@ def _misfit(found: list[Found], number: int) -> Refusal | None:
         reason = f"overlaps {before:020d}{LOG_SUFFIX}, which ends at offset {good_end}"
         return Refusal(number, reason, 0, good_end, None)
     fault = segment.fault
-    if fault is not None and fault.position == 0 and fault.whole and "offset" in fault.reason:
+    if fault is not None and fault.position == 0 and fault.is_whole and "offset" in fault.reason:
         reason = f"does not begin with the offset in its name: {fault.detail}"
         return Refusal(number, reason, 0, good_end, _first_behind(found, number))
     return None
@@ -448,9 +442,8 @@ def _damage(segment: Found, after: Found | None) -> str:
 
 def _first_behind(found: list[Found], number: int) -> int | None:
     """Base offset of the first whole batch behind the end of a segment's good part."""
-    if found[number].whole_ranges:
-        return found[number].whole_ranges[0].base_offset
-    return _first_batch(found, number + 1)
+    behind = found[number].first_behind
+    return behind if behind is not None else _first_batch(found, number + 1)
 
 
 def _first_batch(found: list[Found], number: int) -> int | None:

@@ -20,7 +20,15 @@ from storage.config import LogConfig
 from storage.disk import DiskFile
 from storage.errors import CorruptBatch
 
-__all__ = ["Fault", "GoodRange", "Resume", "SegmentScan", "find_good_ranges", "scan_segment"]
+__all__ = [
+    "Fault",
+    "GoodRange",
+    "Resume",
+    "SegmentScan",
+    "find_good_ranges",
+    "ranges_behind",
+    "scan_segment",
+]
 
 BUFFER_BYTES: Final = 1 << 20
 GOOD_RANGES_MAX: Final = 16
@@ -34,13 +42,18 @@ class Fault:
         position: where the bad frame begins.
         reason: ``CorruptBatch.reason``, or ``offset-gap``, ``offset-back``, ``epoch-back``.
         detail: figures for people.
-        whole: the frame itself is intact and only does not belong here.
+        frame_bytes: size of the frame where it is intact and only does not belong here, else 0.
     """
 
     position: int
     reason: str
     detail: str
-    whole: bool = False
+    frame_bytes: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the frame itself is intact."""
+        return self.frame_bytes > 0
 
 
 @frozen
@@ -180,12 +193,12 @@ class _Walk:
             while at < count:
                 size, base, next_offset, epoch, timestamp_ms = check(view, at, count, limit)
                 if base != expected and not expected < base <= self.gaps_end:
-                    scan.fault = _misplaced(file_position + at, base, expected)
+                    scan.fault = _misplaced(file_position + at, base, expected, size)
                     break
                 if epoch != epoch_before:
                     if epoch < epoch_before:
                         detail = f"epoch {epoch} behind epoch {epoch_before} at offset {base}"
-                        scan.fault = Fault(file_position + at, "epoch-back", detail, whole=True)
+                        scan.fault = Fault(file_position + at, "epoch-back", detail, size)
                         break
                     scan.epoch_starts.append((epoch, base, file_position + at))
                     epoch_before = epoch
@@ -219,9 +232,26 @@ class _Walk:
             self.time_floor = largest_before
 
 
-def _misplaced(position: int, base: int, expected: int) -> Fault:
+def _misplaced(position: int, base: int, expected: int, frame_bytes: int) -> Fault:
     reason = "offset-gap" if base > expected else "offset-back"
-    return Fault(position, reason, f"batch {base} where {expected} must follow", whole=True)
+    return Fault(position, reason, f"batch {base} where {expected} must follow", frame_bytes)
+
+
+def ranges_behind(
+    file: DiskFile, codec: Codec, config: LogConfig, fault: Fault, good_end: int
+) -> tuple[GoodRange, ...]:
+    """The whole ranges behind a fault, without the frame that the fault is about.
+
+    A frame behind a gap counts where others follow it: then what lies between is missing.
+    """
+    ranges = find_good_ranges(file, codec, config, position=fault.position, min_offset=good_end)
+    if not ranges or ranges[0].position != fault.position:
+        return ranges
+    first = ranges[0]
+    if first.size_bytes > fault.frame_bytes and fault.reason == "offset-gap":
+        return ranges
+    behind = fault.position + fault.frame_bytes
+    return find_good_ranges(file, codec, config, position=behind, min_offset=good_end)
 
 
 def find_good_ranges(
@@ -256,7 +286,6 @@ def find_good_ranges(
             break
         else:
             ranges.append(GoodRange(candidate, size, facts[1], facts[2]))
-        min_offset = facts[2]
     return tuple(ranges)
 
 

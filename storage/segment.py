@@ -23,7 +23,7 @@ from storage.errors import (
 )
 from storage.index import OffsetIndex, TimeIndex
 from storage.mkb1 import MKB1
-from storage.scan import Resume, SegmentScan, find_good_ranges, scan_segment
+from storage.scan import Fault, Resume, SegmentScan, ranges_behind, scan_segment
 from storage.segment_indexes import SegmentIndexes
 from storage.state import SegmentSeal
 
@@ -53,6 +53,8 @@ class Segment:
         "directory",
         "disk",
         "expires_ms",
+        "gaps_end",
+        "has_undurable_cut",
         "hint",
         "is_active",
         "last_position",
@@ -65,7 +67,14 @@ class Segment:
     )
 
     def __init__(
-        self, disk: Disk, directory: Path, base_offset: int, config: LogConfig, codec: Codec
+        self,
+        disk: Disk,
+        directory: Path,
+        base_offset: int,
+        config: LogConfig,
+        codec: Codec,
+        *,
+        gaps_end: int = 0,
     ) -> None:
         self.disk = disk
         self.config = config
@@ -85,6 +94,8 @@ class Segment:
         self.expires_ms = OFFSET_END
         self.created_ms: int | None = None
         self.writes = 0
+        self.gaps_end = gaps_end
+        self.has_undurable_cut = False
         self.is_active = False
 
     # Making one --------------------------------------------------------------------------------
@@ -282,6 +293,7 @@ class Segment:
     def complete_fsync(self, tokens: tuple[int, int, int]) -> None:
         """Log first: an index must not be durable ahead of what it points to."""
         self.file().complete_fsync(tokens[0])
+        self.has_undurable_cut = False
         self.index.complete_fsync(tokens[1])
         self.time_index.complete_fsync(tokens[2])
 
@@ -400,6 +412,7 @@ class Segment:
         """
         if position < self.size_bytes:
             self.file().truncate(position)
+            self.has_undurable_cut = True
         self._load_indexes()
         self._indexes.truncate_to(offset)
         self.size_bytes = position
@@ -442,49 +455,49 @@ class Segment:
             raise self.damage(scan)
         self.adopt(scan, None, is_active=self.is_active)
 
-    def scan(self, resume: Resume | None = None, stop_at: int | None = None) -> SegmentScan:
-        """Walk the log file as it stands; holes were accepted when it was opened or written."""
+    def scan(
+        self,
+        resume: Resume | None = None,
+        *,
+        latest_epoch: int = -1,
+        stop_at: int | None = None,
+    ) -> SegmentScan:
+        """Walk the log file; arguments as for ``scan_segment``."""
         return scan_segment(
             self.file(),
             self.codec,
             self.config,
             base_offset=self.base_offset,
-            gaps_end=OFFSET_END,
+            gaps_end=self.gaps_end,
+            latest_epoch=latest_epoch,
             resume=resume,
             stop_at=stop_at,
         )
 
     def damage(self, scan: SegmentScan) -> CorruptLog:
         """The ``CorruptLog`` for a scan that stopped early or fell short."""
-        fault = scan.fault
-        reason = f"{fault.reason}: {fault.detail}" if fault else "batches are missing at the end"
-        return corrupt_log(
-            self.file(), self.codec, self.config, reason, scan.end_position, scan.next_offset
+        fault = scan.fault or Fault(scan.end_position, "missing", "batches are gone at the end")
+        ranges = ranges_behind(self.file(), self.codec, self.config, fault, scan.next_offset)
+        return CorruptLog(
+            self.log_path,
+            f"{fault.reason}: {fault.detail}",
+            position=scan.end_position,
+            last_good_offset=scan.next_offset,
+            first_good_offset=ranges[0].base_offset if ranges else None,
         )
 
     def frame_damage(self, position: int, error: StorageError) -> CorruptLog:
         """The ``CorruptLog`` for a frame that proved bad while it was read."""
         scan = self.scan()
-        if scan.fault is not None:
+        if scan.fault is not None or position >= scan.end_position:
             return self.damage(scan)
+        head = self.file().read_at(position, self.codec.hop_bytes)
+        size, base, next_offset, _ = self.codec.hop(head, 0)
+        has_more = position + size < scan.end_position
         return CorruptLog(
             self.log_path,
             str(error),
             position=position,
-            last_good_offset=scan.next_offset,
-            first_good_offset=None,
+            last_good_offset=base,
+            first_good_offset=next_offset if has_more else None,
         )
-
-
-def corrupt_log(
-    file: DiskFile, codec: Codec, config: LogConfig, reason: str, position: int, good_end: int
-) -> CorruptLog:
-    """A ``CorruptLog`` at ``position`` of ``file``, with what look-ahead finds behind it."""
-    ranges = find_good_ranges(file, codec, config, position=position, min_offset=good_end)
-    return CorruptLog(
-        file.path,
-        reason,
-        position=position,
-        last_good_offset=good_end,
-        first_good_offset=ranges[0].base_offset if ranges else None,
-    )
