@@ -263,7 +263,7 @@ def _add_newer(cache: LeaderEpochCache, found: Survey) -> None:
 def _derive(segments: list[Segment], config: LogConfig) -> LeaderEpochCache:
     cache = LeaderEpochCache(rules=config.rules)
     for segment in segments:
-        scan = segment.scan()
+        scan = segment.scan(stop_at=segment.size_bytes)
         if scan.fault is not None:
             raise segment.damage(scan)
         for epoch, offset, _ in scan.epoch_starts:

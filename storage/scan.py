@@ -144,7 +144,9 @@ def scan_segment(
     Raises:
         DiskError: the file cannot be read.
     """
-    size_bytes = file.size() if stop_at is None else stop_at
+    size_bytes = file.size()
+    if stop_at is not None:
+        size_bytes = min(size_bytes, stop_at)
     start = resume or Resume(0, base_offset, 0, 0, -1)
     scan = SegmentScan(base_offset, size_bytes, start.position, start.position, start.offset)
     scan.max_timestamp_ms = start.max_timestamp_ms
@@ -155,6 +157,9 @@ def scan_segment(
         position = scan.end_position
         wanted = min(len(buffer), size_bytes - position)
         count = file.read_into(position, memoryview(buffer)[:wanted])
+        if count == 0:
+            scan.fault = Fault(position, "torn", "the file became shorter while it was read")
+            break
         is_tail = position + count >= size_bytes or count < wanted
         walk.run(buffer, count, position, is_tail=is_tail)
         if scan.end_position == position and scan.fault is None:

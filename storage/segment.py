@@ -450,7 +450,7 @@ class Segment:
         Raises:
             CorruptLog: the log file itself is damaged.
         """
-        scan = self.scan()
+        scan = self.scan(stop_at=self.size_bytes)
         if scan.fault is not None or scan.next_offset < self.next_offset:
             raise self.damage(scan)
         self.adopt(scan, None, is_active=self.is_active)
