@@ -129,7 +129,7 @@ class RecordBatch:
         lowest = deltas[-1] if deltas else 0
         if not lowest <= last <= INT32_MAX:
             raise InvalidRecord(f"last_offset_delta is {last}, allowed is {lowest}..{INT32_MAX}")
-        if self.base_offset is not None and not 0 <= self.base_offset < OFFSET_END - last - 1:
+        if self.base_offset is not None and not 0 <= self.base_offset < OFFSET_END - last:
             raise InvalidRecord(f"base_offset is {self.base_offset}, allowed is 0 to 2^63-1")
         if self.transactional_id == "":
             raise InvalidRecord("transactional_id is '', allowed is None or at least one byte")

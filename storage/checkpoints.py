@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from storage.disk import Disk
-from storage.errors import CorruptCheckpoint, DiskError, FileMissing
+from storage.errors import CorruptCheckpoint, FileMissing
 
 __all__ = ["parse_int", "read_entries", "read_small", "replace_file", "write_entries"]
 
@@ -82,9 +82,11 @@ def read_entries(disk: Disk, path: Path, fields: int) -> list[list[str]] | None:
     if data is None:
         return None
     try:
-        lines = data.decode().splitlines()
+        lines = data.decode().split("\n")
     except UnicodeDecodeError as error:
         raise CorruptCheckpoint(path, 0, "not UTF-8 text") from error
+    if not lines[-1].strip():
+        lines.pop()
     if not lines:
         return []
     if lines[0].strip() != "0":
@@ -114,8 +116,3 @@ def remove_if_there(disk: Disk, path: Path) -> None:
         disk.unlink(path)
     except FileMissing:
         return
-
-
-def unreadable(error: CorruptCheckpoint | DiskError) -> str:
-    """One line for a report about a checkpoint that is derived again."""
-    return str(error)

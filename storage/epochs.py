@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from storage.checkpoints import parse_int, read_entries, write_entries
-from storage.config import LogRules
+from storage.config import INT32_MAX, LogRules
 from storage.disk import Disk
 from storage.errors import CorruptCheckpoint
 
@@ -140,7 +140,7 @@ def read_epochs(disk: Disk, directory: Path) -> list[tuple[int, int]] | None:
     result = []
     for number, (epoch, start) in enumerate(entries, 3):
         pair = (parse_int(path, number, epoch), parse_int(path, number, start))
-        if pair[0] < 0 or pair[1] < 0:
+        if not 0 <= pair[0] <= INT32_MAX or pair[1] < 0:
             raise CorruptCheckpoint(path, number, f"epoch {pair[0]} at offset {pair[1]}")
         result.append(pair)
     return result

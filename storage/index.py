@@ -72,6 +72,9 @@ class _Index:
         index.load()
         return index
 
+    def _keys_bytes(self) -> int:
+        return self.entry.size - 4
+
     def __len__(self) -> int:
         return len(self.keys)
 
@@ -115,6 +118,9 @@ class _Index:
         return b"".join(pack(key, value) for key, value in zip(self.keys, self.values, strict=True))
 
     def _add(self, key: int, value: int) -> None:
+        key_end = 1 << (8 * self._keys_bytes())
+        if not (0 <= key < key_end and 0 <= value < 1 << 32):
+            raise CorruptIndex(self.path, f"entry ({key}, {value}) does not fit")
         file = self._file or self._open_for_write()
         file.write_at(len(self.keys) * self.entry.size, self.entry.pack(key, value))
         self.keys.append(key)

@@ -151,7 +151,7 @@ class LogDir:
         found = []
         for name in self._disk.listdir(self.path):
             match = _DIRECTORY.match(name)
-            if match is None or int(match[2]) > INT32_MAX:
+            if match is None or int(match[2]) > INT32_MAX or match[1] in (".", ".."):
                 continue
             if self._disk.stat(self.path / name).kind is FileKind.DIRECTORY:
                 found.append(TopicPartition(match[1], int(match[2])))
@@ -267,7 +267,10 @@ class LogDir:
     def write_log_starts(self) -> None:
         """Write ``log-start-offset-checkpoint`` from the open logs; others keep what they had."""
         self._check_open()
-        starts = {name: log.log_start_offset for name, log in self._logs.items()}
+        starts = {
+            name: min(log.log_start_offset, log.boundary.end_offset)
+            for name, log in self._logs.items()
+        }
         self._log_starts = {**self._log_starts, **starts}
         self._write_offsets(LOG_START_FILE, self._log_starts)
 

@@ -9,6 +9,7 @@ Left out: what is written and cut (``storage.partition_log``).
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
@@ -44,8 +45,9 @@ class FlushToken:
     """What a flush covers, fixed when it began; plain data."""
 
     id: int
+    directory: Path
     boundary: Boundary
-    files: tuple[tuple[int, tuple[int, int, int], int], ...]
+    files: tuple[tuple[int, int, tuple[int, int, int], int], ...]
     directory_changes: int
 
 
@@ -60,8 +62,7 @@ class DurableLog(LogReader):
         """Begin with what opening left to do."""
         self._pending: list[Work] = []
         self._next_id = 0
-        self._flushes: dict[int, int] = {}
-        self._synced_writes: dict[int, int] = {}
+        self._flushes: dict[int, tuple[FlushToken, int]] = {}
         self._directory_changes = 1
         self._directory_synced = 0
         self._mark_unsynced()
@@ -100,13 +101,14 @@ class DurableLog(LogReader):
             if last is not None:
                 boundary = Boundary(last.base_offset, last.size_bytes, last.next_offset)
         files = tuple(
-            (segment.base_offset, segment.begin_fsync(), segment.writes)
+            (segment.base_offset, segment.creation, segment.begin_fsync(), segment.writes)
             for segment in covered
-            if segment.writes != self._synced_writes.get(segment.base_offset, 0)
+            if segment.writes != segment.synced_writes
         )
         self._next_id += 1
-        token = FlushToken(self._next_id, boundary, files, self._directory_changes)
-        self._flushes[token.id] = OFFSET_END
+        changes = self._directory_changes
+        token = FlushToken(self._next_id, self.directory, boundary, files, changes)
+        self._flushes[token.id] = (token, OFFSET_END)
         return token
 
     def complete_flush(self, token: FlushToken) -> None:
@@ -117,16 +119,17 @@ class DurableLog(LogReader):
             ValueError: the token was completed before, or is not of this log.
         """
         self._check_writable()
-        if token.id not in self._flushes:
-            raise ValueError(f"flush {token.id} is not outstanding")
-        ceiling = self._flushes.pop(token.id)
+        known, ceiling = self._flushes.get(token.id, (None, 0))
+        if known != token:
+            raise ValueError(f"flush {token.id} is not outstanding on {self.directory}")
+        del self._flushes[token.id]
         by_base = {segment.base_offset: segment for segment in self._segments}
         try:
-            for base, tokens, writes in token.files:
+            for base, creation, tokens, writes in token.files:
                 segment = by_base.get(base)
-                if segment is not None:
+                if segment is not None and segment.creation == creation:
                     segment.complete_fsync(tokens)
-                    self._synced_writes[base] = writes
+                    segment.synced_writes = writes
             if token.directory_changes > self._directory_synced:
                 self._disk.fsync_dir(self.directory)
                 self._directory_synced = token.directory_changes
@@ -178,8 +181,8 @@ class DurableLog(LogReader):
     def _lower(self, boundary: Boundary, *, min_start: int) -> None:
         """Lower boundary, log start and outstanding flushes, durably, before bytes go."""
         end = boundary.end_offset
-        for token_id, ceiling in self._flushes.items():
-            self._flushes[token_id] = min(ceiling, end)
+        for token, ceiling in list(self._flushes.values()):
+            self._flushes[token.id] = (token, min(ceiling, end, min_start))
         state = self._state
         if self.boundary.end_offset > end:
             state = evolve(state, boundary=boundary)
@@ -189,9 +192,14 @@ class DurableLog(LogReader):
             return
         self._state = state
         if self.config.rules.lower_boundary_first:
-            self._store.save(state)
+            self._save_state()
         else:
             self._add_work("persist")
+
+    def _save_state(self) -> None:
+        """Save the state; a log start above the durable end waits, or a crash would pass it."""
+        start = min(self.log_start_offset, self.boundary.end_offset)
+        self._store.save(evolve(self._state, log_start_offset=start))
 
     # Pending work ------------------------------------------------------------------------------
 
@@ -211,7 +219,7 @@ class DurableLog(LogReader):
             if work.kind == "flush":
                 self.complete_flush(self.begin_flush(up_to=work.args[0]))
             elif work.kind == "persist":
-                self._store.save(self._state)
+                self._save_state()
             elif work.kind == "epochs":
                 write_epochs(self._disk, self.directory, self._epochs, self.config.rules)
             elif work.kind == "delete":

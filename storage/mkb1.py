@@ -145,14 +145,22 @@ def _encode(
             )
         payload = b"".join(parts)
     except (TypeError, ValueError, AttributeError, struct_error) as error:
+        _check_place(base_offset, leader_epoch)
         check_fields(batch)
         raise InvalidRecord(f"batch cannot be encoded: {error}") from error
     size_bytes = len(payload) + _FRAME_BYTES
     if size_bytes > max_batch_bytes:
         raise BatchTooLarge(size_bytes, max_batch_bytes)
     if leader_epoch > INT32_MAX or base_offset < 0:
-        raise InvalidRecord(f"offset {base_offset} in epoch {leader_epoch} cannot be stored")
+        _check_place(base_offset, leader_epoch)
     return _FRAME.pack(MAGIC, len(payload), crc32(payload)) + payload, max_timestamp_ms
+
+
+def _check_place(base_offset: int, leader_epoch: int) -> None:
+    if not 0 <= leader_epoch <= INT32_MAX:
+        raise InvalidRecord(f"leader_epoch is {leader_epoch}, allowed is 0..{INT32_MAX}")
+    if not 0 <= base_offset < OFFSET_END:
+        raise InvalidRecord(f"base_offset is {base_offset}, allowed is 0..2^63-1")
 
 
 def _append_records(
@@ -371,7 +379,7 @@ class Mkb1Codec:
         elif length < _V2_BYTES:
             raise CorruptBatch("length", f"{size} bytes in version 2")
         next_offset = base + last_delta + 1
-        if base < 0 or last_delta < 0 or next_offset >= OFFSET_END or epoch > INT32_MAX:
+        if base < 0 or last_delta < 0 or next_offset > OFFSET_END or epoch > INT32_MAX:
             raise CorruptBatch("header", f"base {base}, last delta {last_delta}, epoch {epoch}")
         return size, base, next_offset, epoch, max_timestamp_ms
 

@@ -192,6 +192,8 @@ class PartitionLog(DurableLog):
         if self._failure is not None or self._is_closed:
             self._refuse_write()
         base_offset, epoch = self._leo, self.leader_epoch
+        if epoch < self._latest_epoch:
+            raise StaleLeaderEpoch(epoch, self._latest_epoch)
         if not batch.records and batch.control is None:
             raise InvalidRecord("a data batch has at least one record, this one has none")
         next_offset = base_offset + batch.last_offset_delta + 1
@@ -246,7 +248,7 @@ class PartitionLog(DurableLog):
             size, _, next_offset, _, timestamp_ms = frames[number]
             if self._active.must_roll(size, next_offset, timestamp_ms, now_ms):
                 self._roll(now_ms)
-            end, size = self._group(frames, number)
+            end, size = self._group(frames, number, now_ms)
             self._write_group(view[at : at + size], frames[number:end])
             at += size
             number = end
@@ -269,9 +271,11 @@ class PartitionLog(DurableLog):
         while at < end:
             facts = check(view, at, end, limit)
             base, epoch = facts[1], facts[3]
-            if base != expected and not expected < base <= gaps_end:
+            if base != expected and not expected < base <= min(gaps_end, expected + INT32_MAX):
                 why = "" if base < expected else f" (gaps are declared up to {gaps_end})"
                 raise UnexpectedOffset(expected, base, why)
+            if facts[2] >= OFFSET_END:
+                raise UnexpectedOffset(expected, base, ": the batch would pass 2^63-1")
             if epoch < latest:
                 raise StaleLeaderEpoch(epoch, latest)
             frames.append(facts)
@@ -281,13 +285,14 @@ class PartitionLog(DurableLog):
             raise CorruptBatch("torn", "no frame in 0 bytes")
         return frames
 
-    def _group(self, frames: list[FrameFacts], number: int) -> tuple[int, int]:
+    def _group(self, frames: list[FrameFacts], number: int, now_ms: int | None) -> tuple[int, int]:
         """How far frames from ``number`` on go into the active segment with one write."""
         active = self._active
         size = frames[number][0]
         end = number + 1
         room = active.size_limit_bytes - active.size_bytes
-        if not active.has_index_room(room):
+        ages_by_clock = not active.size_bytes and frames[number][4] < 0 and active.is_aged(now_ms)
+        if ages_by_clock or not active.has_index_room(room):
             return end, size
         expires_ms = active.expires_ms
         if not active.size_bytes and frames[number][4] >= 0:
@@ -348,6 +353,8 @@ class PartitionLog(DurableLog):
             self.directory, base_offset, self.config, disk=self._disk, codec=self._codec
         )
         segment.gaps_end = self.gaps_end
+        self._next_id += 1
+        segment.creation = self._next_id
         return segment
 
     def _sync_cut(self, segment: Segment) -> None:
@@ -462,13 +469,12 @@ class PartitionLog(DurableLog):
                 self._disk.fsync_dir(self.directory)
             segment.truncate_to(position, good_end)
             self._active = segment
-            if target > good_end:
-                self._bridge_hole(good_end, target)
+            self._leo = good_end
+            self._cut_epochs(target)
+            self._bridge_hole(target)
         except DiskError as error:
             self._failure = error
             raise
-        self._leo = target
-        self._cut_epochs(target)
         self._settle()
 
     def _end_before(self, segment: Segment, position: int, target: int) -> int:
@@ -482,19 +488,22 @@ class PartitionLog(DurableLog):
         scan = segment.scan(segment.resume_point(target), stop_at=position)
         return scan.next_offset
 
-    def _bridge_hole(self, base_offset: int, target: int) -> None:
+    def _bridge_hole(self, target: int) -> None:
         """Keep the log's end at ``target`` where compaction left no batch that ends there.
 
-        An empty batch stands for the missing offsets, so the end survives a restart and the next
-        segment follows without a gap.
+        Empty batches stand for the missing offsets, one an epoch, so that the end and the epochs
+        survive a restart and the next segment follows without a gap.
         """
-        active = self._active
-        epoch = max(0, self._epochs.epoch_for_offset(target - 1))
-        if active.last_position >= 0:
-            head = read(active, active.last_position, self._codec.hop_bytes)
-            epoch = self._codec.hop(head, 0)[3]
-        batch = RecordBatch((), (), target - base_offset - 1, base_offset, epoch)
-        active.append(batch)
+        starts = [start for _, start in self._epochs.entries if self._leo < start < target]
+        for end in (*starts, target) if target > self._leo else ():
+            base_offset = self._leo
+            epoch = self._epochs.epoch_for_offset(base_offset)
+            if epoch < 0:
+                epoch = max(self._latest_epoch, 0)
+                self._assign_epochs([(epoch, base_offset)])
+            batch = RecordBatch((), (), end - base_offset - 1, base_offset, epoch)
+            self._active.append(batch)
+            self._leo = end
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything and go on, empty, at ``offset``: a follower that must begin anew.
@@ -506,13 +515,13 @@ class PartitionLog(DurableLog):
             raise ValueError(f"offset is {offset}, allowed is 0..2^63-1")
         first = self._segments[0].base_offset
         try:
-            self._lower(Boundary(first, 0, first), min_start=first)
+            self._lower(Boundary(first, 0, first), min_start=min(first, offset))
             self._drop_segments(0)
             self._disk.fsync_dir(self.directory)
             self._state = evolve(
                 self._state, boundary=Boundary(offset, 0, offset), log_start_offset=offset
             )
-            self._store.save(self._state)
+            self._save_state()
             self._active = self._new_segment(offset)
         except DiskError as error:
             self._failure = error
@@ -561,8 +570,9 @@ class PartitionLog(DurableLog):
         """
         self._check_writable()
         if end_offset > self._state.gaps_end:
-            state = evolve(self._state, gaps_end=end_offset)
-            self._store.save(state)
-            self._state = state
+            if end_offset >= OFFSET_END:
+                raise ValueError(f"end_offset is {end_offset}, allowed is 0..2^63-1")
+            self._state = evolve(self._state, gaps_end=end_offset)
+            self._save_state()
             for segment in self._segments:
                 segment.gaps_end = end_offset

@@ -395,6 +395,8 @@ def decide(found: list[Found], boundary: Boundary | None, log_start: int | None)
         keep = number + 1
         break
     last = found[keep - 1]
+    if last.next_offset >= OFFSET_END:
+        return Refusal(keep - 1, "no offset is left behind it", last.end_position, 0, None)
     if last.next_offset < durable_end:
         reason = f"the log ends at offset {last.next_offset}, but {durable_end} was durable"
         return Refusal(keep - 1, reason, last.end_position, last.next_offset, None)

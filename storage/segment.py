@@ -50,6 +50,7 @@ class Segment:
         "codec",
         "config",
         "created_ms",
+        "creation",
         "directory",
         "disk",
         "expires_ms",
@@ -63,6 +64,7 @@ class Segment:
         "next_offset",
         "size_bytes",
         "size_limit_bytes",
+        "synced_writes",
         "writes",
     )
 
@@ -93,7 +95,9 @@ class Segment:
         self.max_timestamp_ms = -1
         self.expires_ms = OFFSET_END
         self.created_ms: int | None = None
+        self.creation = 0
         self.writes = 0
+        self.synced_writes = 0
         self.gaps_end = gaps_end
         self.has_undurable_cut = False
         self.is_active = False
@@ -317,6 +321,10 @@ class Segment:
             return True
         if next_offset - 1 - self.base_offset > INT32_MAX:
             return True
+        return self.is_aged(now_ms)
+
+    def is_aged(self, now_ms: int | None) -> bool:
+        """Whether the wall clock says so; only where the first batch has no timestamp."""
         if now_ms is None or self.created_ms is None:
             return False
         return now_ms - self.created_ms > self.config.segment_max_age_ms

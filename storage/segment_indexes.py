@@ -137,13 +137,16 @@ class SegmentIndexes:
         self.due_position = position + self._config.index_interval_bytes
 
     def has_room(self, data_bytes: int = 0) -> bool:
-        """Whether both have room for every entry that so many bytes of frames can add, and one."""
+        """Whether there is room for one entry, or for all that so many bytes of frames can add.
+
+        The time index keeps room for the entry that closes it.
+        """
         assert self.offsets is not None
         assert self.times is not None
         entries = 1 if not data_bytes else data_bytes // self._config.index_interval_bytes + 2
         fullest = max(
             self.offsets.size_bytes + entries * OffsetIndex.entry.size,
-            self.times.size_bytes + entries * TimeIndex.entry.size,
+            self.times.size_bytes + (entries + 1) * TimeIndex.entry.size,
         )
         return fullest <= self._config.index_max_bytes
 

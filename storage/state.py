@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from zlib import crc32
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from storage.checkpoints import (
     parse_int,
@@ -220,10 +220,3 @@ def _parse(path: Path, entries: list[list[str]]) -> LogState:
     if len(entries) != 1:
         raise CorruptCheckpoint(path, 2, f"{len(entries)} entries, expected 1")
     return parse_state(path, 3, entries[0])
-
-
-def lowered(state: LogState, boundary: Boundary) -> LogState | None:
-    """The state with the boundary at ``boundary``, or None if it is not above that now."""
-    if state.boundary is not None and state.boundary.end_offset <= boundary.end_offset:
-        return None
-    return evolve(state, boundary=boundary)
