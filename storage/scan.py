@@ -30,7 +30,7 @@ __all__ = [
     "scan_segment",
 ]
 
-BUFFER_BYTES: Final = 1 << 20
+BUFFER_BYTES: Final = 1 << 19
 GOOD_RANGES_MAX: Final = 16
 
 
