@@ -114,6 +114,8 @@ class RecordBatch:
         count = len(self.records)
         last = self.last_offset_delta
         if self.control is not None:
+            if not isinstance(self.control, ControlType):
+                raise InvalidRecord(f"control is {self.control!r}, allowed is a ControlType")
             self._check_marker()
         elif self.marker_timestamp_ms != -1:
             raise InvalidRecord("marker_timestamp_ms is for control batches, this one has data")

@@ -15,6 +15,7 @@ __all__ = ["LogConfig", "LogRules"]
 
 INT32_MAX = 2**31 - 1
 INDEX_ENTRY_BYTES_MAX = 12
+READ_LIMIT_BYTES_MIN = 16 << 20
 
 
 def _between(low: int, high: int) -> Any:
@@ -76,7 +77,8 @@ class LogConfig:
             ``index.interval.bytes``.
         index_max_bytes: a segment rolls when one of its indexes has no room for a further entry.
             12 to 2^31-1. Kafka: ``segment.index.bytes``.
-        max_batch_bytes: size of a whole frame, on write and on read. 52 to 2^31-1.
+        max_batch_bytes: size of a whole frame that is appended or replicated. 60 to 2^31-1. What
+            is in the log already may have up to 16 MiB, whatever this says now.
         open_files_max: how many closed segments keep an open file. 1 to 65,536.
         rules: guards inside storage.
     """
@@ -87,9 +89,14 @@ class LogConfig:
     index_max_bytes: int = field(
         default=10 << 20, validator=_between(INDEX_ENTRY_BYTES_MAX, INT32_MAX)
     )
-    max_batch_bytes: int = field(default=16 << 20, validator=_between(52, INT32_MAX))
+    max_batch_bytes: int = field(default=16 << 20, validator=_between(60, INT32_MAX))
     open_files_max: int = field(default=16, validator=_between(1, 65_536))
     rules: LogRules = field(factory=LogRules)
+
+    @property
+    def read_limit_bytes(self) -> int:
+        """The largest frame that reading and recovery take for possible."""
+        return max(self.max_batch_bytes, READ_LIMIT_BYTES_MIN)
 
     @rules.validator
     def _check_rules(self, attribute: Attribute[LogRules], value: object) -> None:

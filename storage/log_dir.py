@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from attrs import evolve
 
+from storage.batch import OFFSET_END
 from storage.checkpoints import (
     parse_int,
     read_entries,
@@ -46,14 +47,21 @@ from storage.mkb1 import MKB1
 from storage.opening import ensure_directory, salvage_files
 from storage.partition_log import PartitionLog
 from storage.recovery import Verify
-from storage.state import Boundary, LogState, Seal, checksum, load_json, parse_state
+from storage.state import (
+    BOUNDARIES_FILE,
+    Boundary,
+    LogState,
+    Seal,
+    checksum,
+    load_json,
+    parse_state,
+)
 
 __all__ = ["LogDir", "TopicPartition"]
 
 LOCK_FILE = ".lock"
 MARKER_FILE = ".kafka_cleanshutdown"
 MARKER_VERSION = 0
-BOUNDARIES_FILE = "boundaries"
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
@@ -187,8 +195,12 @@ class LogDir:
         """
         self._check_open()
         name = TopicPartition.checked(topic, partition)
-        if name in self._logs:
-            raise InvalidConfig(f"log {name.directory_name} is open already")
+        open_log = self._logs.get(name)
+        if open_log is not None:
+            if open_log.failure is None and not open_log.is_closed:
+                raise InvalidConfig(f"log {name.directory_name} is open already")
+            open_log.abandon()
+            del self._logs[name]
         directory = self.path / name.directory_name
         ensure_directory(self._disk, directory)
         self._settle_topic_id(directory, topic_id)
@@ -275,6 +287,10 @@ class LogDir:
         self._write_offsets(LOG_START_FILE, self._log_starts)
 
     def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        for key, offset in offsets.items():
+            TopicPartition.checked(*key)
+            if offset.__class__ is not int or not 0 <= offset < OFFSET_END:
+                raise InvalidConfig(f"offset of {key} is {offset!r}, allowed is 0..2^63-1")
         entries = [(key.topic, key.partition, offsets[key]) for key in sorted(offsets)]
         write_entries(self._disk, self.path / name, entries, fsync=self._rules.fsync_before_rename)
 
@@ -284,9 +300,7 @@ class LogDir:
         try:
             entries = read_entries(self._disk, path, fields=3) or []
             return {
-                TopicPartition(topic, parse_int(path, line, partition)): max(
-                    0, parse_int(path, line, offset)
-                )
+                _name_of(path, line, topic, partition): max(0, parse_int(path, line, offset))
                 for line, (topic, partition, offset) in enumerate(entries, 3)
             }
         except (CorruptCheckpoint, DiskError) as error:
@@ -300,12 +314,13 @@ class LogDir:
         path = self.path / BOUNDARIES_FILE
         try:
             entries = read_entries(self._disk, path, fields=8) or []
-            return {
-                TopicPartition(entry[0], parse_int(path, line, entry[1])): parse_state(
-                    path, line, entry[2:]
-                )
-                for line, entry in enumerate(entries, 3)
-            }
+            states: dict[TopicPartition, LogState] = {}
+            for line, entry in enumerate(entries, 3):
+                name = _name_of(path, line, entry[0], entry[1])
+                if name in states:
+                    raise CorruptCheckpoint(path, line, f"{name.directory_name} stands twice")
+                states[name] = parse_state(path, line, entry[2:])
+            return states
         except (CorruptCheckpoint, DiskError) as error:
             self.warnings.append(f"boundaries unknown: {error}")
             return None
@@ -379,14 +394,16 @@ class LogDir:
         if not self._is_open:
             return
         try:
-            for name in sorted(self._logs):
-                log = self._logs[name]
-                is_sound = log.failure is None
-                log.close()
-                if not is_sound:
-                    self._seals.pop(name, None)
+            first_error: DiskError | None = None
+            for _, log in sorted(self._logs.items()):
+                try:
+                    log.close()
+                except DiskError as error:
+                    first_error = first_error or error
             self.write_log_starts()
             self.write_recovery_points()
+            if first_error is not None:
+                raise first_error
             self._write_marker(broker_epoch)
         finally:
             self._is_open = False
@@ -404,6 +421,14 @@ class LogDir:
     def _check_open(self) -> None:
         if not self._is_open:
             raise LogClosed(f"log directory {self.path} is closed")
+
+
+def _name_of(path: Path, line: int, topic: str, partition: str) -> TopicPartition:
+    number = parse_int(path, line, partition)
+    try:
+        return TopicPartition.checked(topic, number)
+    except InvalidConfig as error:
+        raise CorruptCheckpoint(path, line, str(error)) from error
 
 
 class _DirectoryStore:

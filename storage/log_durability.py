@@ -22,7 +22,7 @@ from storage.errors import DiskError, FsyncFailed, LogClosed, LogOffline
 from storage.log_reader import LogReader
 from storage.opening import Opened
 from storage.reading import locate
-from storage.state import Boundary, Seal, StateStore
+from storage.state import Boundary, LogState, Seal, StateStore
 
 __all__ = ["DurableLog", "FlushToken", "Work"]
 
@@ -60,7 +60,7 @@ class DurableLog(LogReader):
 
     def _start(self, opened: Opened) -> None:
         """Begin with what opening left to do."""
-        self._pending: list[Work] = []
+        self._pending: dict[tuple[Any, ...], Work] = {}
         self._next_id = 0
         self._flushes: dict[int, tuple[FlushToken, int]] = {}
         self._directory_changes = 1
@@ -196,16 +196,19 @@ class DurableLog(LogReader):
         else:
             self._add_work("persist")
 
-    def _save_state(self) -> None:
+    def _save_state(self, state: LogState | None = None) -> None:
         """Save the state; a log start above the durable end waits, or a crash would pass it."""
-        start = min(self.log_start_offset, self.boundary.end_offset)
-        self._store.save(evolve(self._state, log_start_offset=start))
+        state = state or self._state
+        assert state.boundary is not None
+        start = min(state.log_start_offset or 0, state.boundary.end_offset)
+        self._store.save(evolve(state, log_start_offset=start))
 
     # Pending work ------------------------------------------------------------------------------
 
     def take_pending(self) -> tuple[Work, ...]:
         """Hand over the work that is due; the caller sees to it that ``run`` gets each."""
-        work, self._pending = tuple(self._pending), []
+        work = tuple(self._pending.values())
+        self._pending.clear()
         return work
 
     def run(self, work: Work) -> None:
@@ -236,14 +239,15 @@ class DurableLog(LogReader):
     def run_pending(self) -> None:
         """Perform all pending work, including what it leads to."""
         while self._pending:
-            self.run(self._pending[0])
-            del self._pending[0]
+            key, work = next(iter(self._pending.items()))
+            self.run(work)
+            del self._pending[key]
 
     def _add_work(self, kind: str, *args: Any) -> None:
-        if any(work.kind == kind and work.args == args for work in self._pending):
-            return
-        self._next_id += 1
-        self._pending.append(Work(self._next_id, kind, args))
+        key = (kind, *args)
+        if key not in self._pending:
+            self._next_id += 1
+            self._pending[key] = Work(self._next_id, kind, args)
 
     def _settle(self) -> None:
         """Run pending work at once, on a log that does so.

@@ -108,6 +108,11 @@ class LogReader:
         return self._epochs
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the log was closed or abandoned."""
+        return self._is_closed
+
+    @property
     def failure(self) -> StorageError | None:
         """What took the log offline, or None."""
         return self._failure
@@ -218,6 +223,13 @@ class LogReader:
         self._check_readable()
         for segment in self._segments:
             if segment.base_offset == place.segment_base:
+                if (
+                    not 0
+                    <= place.position
+                    <= place.position + place.size_bytes
+                    <= (segment.size_bytes)
+                ):
+                    raise CorruptBatch("torn", f"{place} passes {segment.size_bytes} bytes")
                 return read(segment, place.position, place.size_bytes)
         raise CorruptBatch("gone", f"segment {place.segment_base} is no longer part of the log")
 
@@ -248,7 +260,7 @@ class LogReader:
 
     def _decode(self, segment: Segment, position: int, frame: bytes) -> RecordBatch:
         try:
-            return self._codec.decode(frame, self.config.max_batch_bytes)
+            return self._codec.decode(frame, self.config.read_limit_bytes)
         except CorruptBatch as error:
             raise segment.frame_damage(position, error) from error
 

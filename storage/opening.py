@@ -18,7 +18,13 @@ from storage.codec import Codec, HopFacts
 from storage.config import LogConfig
 from storage.disk import Disk, FileKind
 from storage.epochs import EPOCH_FILE, LeaderEpochCache, read_epochs
-from storage.errors import CorruptCheckpoint, CorruptLog, DiskError, NotRegularFile
+from storage.errors import (
+    CorruptCheckpoint,
+    CorruptLog,
+    DiskError,
+    InvalidConfig,
+    NotRegularFile,
+)
 from storage.reading import frame_at
 from storage.recovery import (
     OpenReport,
@@ -34,7 +40,7 @@ from storage.recovery import (
     survey,
 )
 from storage.segment import Segment
-from storage.state import Boundary, LogState, StateStore
+from storage.state import BOUNDARIES_FILE, Boundary, LogState, StateStore
 
 __all__ = ["Opened", "open_parts", "salvage_files"]
 
@@ -76,7 +82,7 @@ def open_parts(
     seal = store.take_seal()
     state = store.load(is_new=not listing.bases)
     lines, warning = _read_epoch_file(disk, directory)
-    known_epoch = max((epoch for epoch, _ in lines), default=-1) if lines else -1
+    known_epoch = _newest_epoch(lines)
     found = survey(
         disk,
         directory,
@@ -160,6 +166,12 @@ def ensure_directory(disk: Disk, directory: Path) -> None:
         raise NotRegularFile("open", directory, "ENOTDIR", f"a log cannot be a {kind.value}")
 
 
+def refuse_log_dir_member(disk: Disk, directory: Path) -> None:
+    """Raise ``InvalidConfig`` for a log that a ``LogDir`` keeps the state of."""
+    if disk.stat(directory.parent / BOUNDARIES_FILE).kind is not FileKind.MISSING:
+        raise InvalidConfig(f"{directory} belongs to a LogDir, open it through that")
+
+
 def _begin(
     disk: Disk,
     directory: Path,
@@ -218,6 +230,10 @@ def _read_epoch_file(
         return read_epochs(disk, directory), ()
     except (CorruptCheckpoint, DiskError) as error:
         return None, (f"epochs derived from the log: {error}",)
+
+
+def _newest_epoch(lines: list[tuple[int, int]] | None) -> int:
+    return max((epoch for epoch, _ in lines or ()), default=-1)
 
 
 def _settle_epochs(
@@ -328,22 +344,44 @@ def salvage_files(
 ) -> None:
     """Shorten a refused log to the good prefix that ``error`` names.
 
-    Files before the refused one stay, and it does up to the damage. The boundary is lowered durably
-    first; then files go from the last down, then the cut. What stays is measured again, so a stale
-    ``error`` may shorten too much but never leaves damage.
+    The verdict is found again: a log that does not refuse is left alone. Files before the refused
+    one stay, and it does up to the damage. The boundary is lowered durably first; then files go
+    from the last down, then the cut.
+
+    Raises:
+        InvalidConfig: ``error`` is of another log.
     """
+    if error.file != directory and error.file.parent != directory:
+        raise InvalidConfig(f"{error.file} is not of the log {directory}")
     listing = list_directory(disk, directory)
     state = store.load(is_new=not listing.bases)
     store.take_seal()
+    found = survey(
+        disk,
+        directory,
+        config,
+        codec,
+        listing=listing,
+        state=state,
+        seal=None,
+        verify="all",
+        known_epoch=_newest_epoch(_read_epoch_file(disk, directory)[0]),
+    )
+    refusal = decide([s.found for s in found.segments], state.boundary, state.log_start_offset)
+    for surveyed in found.segments:
+        surveyed.segment.close()
+    if isinstance(refusal, Plan):
+        return
     start = state.log_start_offset
     if start is None:
         start = listing.bases[0] if listing.bases else 0
-    refused = next((b for b in listing.bases if error.file.name == f"{b:020d}.log"), -1)
-    kept = [b for b in listing.bases if b < refused or (b == refused and error.position > 0)]
+    refused = listing.bases[refusal.number] if refusal.number >= 0 else -1
+    is_cut = refusal.position > 0
+    kept = [b for b in listing.bases if b < refused or (b == refused and is_cut)]
     segment = None
     if kept and kept[0] <= start:
         segment = Segment(disk, directory, kept[-1], config, codec, gaps_end=state.gaps_end)
-        scan = segment.scan(stop_at=error.position if kept[-1] == refused else None)
+        scan = segment.scan(stop_at=refusal.position if kept[-1] == refused else None)
         segment.adopt(scan, None, is_active=False)
         if segment.next_offset < start:
             segment.release()

@@ -17,23 +17,32 @@ from typing import NamedTuple
 from attrs import evolve
 
 from storage.batch import OFFSET_END, RecordBatch
+from storage.checkpoints import remove_if_there
 from storage.codec import Codec, FrameFacts
 from storage.config import INT32_MAX, LogConfig
 from storage.disk import Disk, DiskLock, OsDisk
 from storage.epochs import LeaderEpochCache, write_epochs
 from storage.errors import (
     CorruptBatch,
+    CorruptIndex,
     CorruptLog,
     DiskError,
     InvalidRecord,
     NotTruncatable,
     OffsetOutOfRange,
     StaleLeaderEpoch,
+    StorageError,
     UnexpectedOffset,
 )
 from storage.log_durability import DurableLog
 from storage.mkb1 import MKB1
-from storage.opening import Opened, ensure_directory, open_parts, salvage_files
+from storage.opening import (
+    Opened,
+    ensure_directory,
+    open_parts,
+    refuse_log_dir_member,
+    salvage_files,
+)
 from storage.reading import locate, read
 from storage.recovery import Verify
 from storage.segment import Segment
@@ -122,6 +131,8 @@ class PartitionLog(DurableLog):
         if not 0 <= leader_epoch <= INT32_MAX:
             raise ValueError(f"leader_epoch is {leader_epoch}, allowed is 0..{INT32_MAX}")
         ensure_directory(disk, directory)
+        if store is None:
+            refuse_log_dir_member(disk, directory)
         lock = disk.lock(directory / LOCK_FILE) if store is None else None
         try:
             used = store or FileStateStore(disk, directory, config.rules)
@@ -161,6 +172,7 @@ class PartitionLog(DurableLog):
         """
         config = config or LogConfig()
         disk = disk or OsDisk()
+        refuse_log_dir_member(disk, directory)
         lock = disk.lock(directory / LOCK_FILE)
         try:
             store = FileStateStore(disk, directory, config.rules)
@@ -209,7 +221,7 @@ class PartitionLog(DurableLog):
             self._assign_epochs([(epoch, base_offset)])
         try:
             self._active.append_frame(frame, base_offset, next_offset, timestamp_ms)
-        except DiskError as error:
+        except (DiskError, CorruptIndex) as error:
             self._undo_append(error)
             raise
         self._leo = next_offset
@@ -317,7 +329,7 @@ class PartitionLog(DurableLog):
             self._assign_epochs(rises)
         try:
             self._active.append_frames(data, frames)
-        except DiskError as error:
+        except (DiskError, CorruptIndex) as error:
             self._undo_append(error)
             raise
         self._leo = frames[-1][2]
@@ -338,8 +350,12 @@ class PartitionLog(DurableLog):
         if old.has_undurable_cut:
             # Else a power loss could bring the cut tail back over the new segment's offsets.
             self._sync_cut(old)
-        fresh = self._new_segment(self._leo)
-        old.finish()
+        try:
+            fresh = self._new_segment(self._leo)
+            old.finish()
+        except DiskError:
+            self._remove_segment_files(self._leo)
+            raise
         fresh.created_ms = now_ms
         self._directory_changes += 1
         self._segments.append(fresh)
@@ -347,6 +363,15 @@ class PartitionLog(DurableLog):
         old.on_open(self._note_open_file)
         self._note_open_file(old)
         self._add_work("flush", self._leo)
+
+    def _remove_segment_files(self, base_offset: int) -> None:
+        """A segment that could not be begun must not stay: the old one goes on over its offsets."""
+        stem = Segment(self._disk, self.directory, base_offset, self.config, self._codec)
+        try:
+            for path in reversed(stem.paths):
+                remove_if_there(self._disk, path)
+        except DiskError as error:
+            self._failure = error
 
     def _new_segment(self, base_offset: int) -> Segment:
         segment = Segment.create(
@@ -369,11 +394,13 @@ class PartitionLog(DurableLog):
         if self._active.created_ms is None and self._active.expires_ms == OFFSET_END:
             self._active.created_ms = now_ms
 
-    def _undo_append(self, error: DiskError) -> None:
+    def _undo_append(self, error: StorageError) -> None:
         """Bring the files back to the log's end; go offline where that fails too."""
         try:
             self._active.undo_append()
-        except DiskError:
+            if isinstance(error, CorruptIndex):
+                self._active.rebuild_indexes()
+        except StorageError:
             self._failure = error
         self._cut_epochs(self._leo + 1)
 
@@ -387,8 +414,8 @@ class PartitionLog(DurableLog):
             DiskError: the epoch file could not be written; nothing changed.
         """
         self._check_writable()
-        if not 0 <= epoch <= INT32_MAX:
-            raise ValueError(f"epoch is {epoch}, allowed is 0..{INT32_MAX}")
+        if epoch.__class__ is not int or not 0 <= epoch <= INT32_MAX:
+            raise ValueError(f"epoch is {epoch!r}, allowed is 0..{INT32_MAX}")
         if epoch != self._assigned_epoch:
             self._assign_epochs([(epoch, self._leo)])
         self.leader_epoch = epoch
@@ -461,18 +488,19 @@ class PartitionLog(DurableLog):
         segment = self._segments[number]
         position = locate(segment, target)
         good_end = self._end_before(segment, position, target)
+        measured = segment.measure(position, good_end)
         try:
             self._lower(Boundary(segment.base_offset, position, good_end), min_start=target)
             if number + 1 < len(self._segments):
                 self._drop_segments(number + 1)
                 # Else a power loss could bring their names back over offsets that are reused.
                 self._disk.fsync_dir(self.directory)
-            segment.truncate_to(position, good_end)
+            segment.truncate_to(position, good_end, measured)
             self._active = segment
             self._leo = good_end
             self._cut_epochs(target)
             self._bridge_hole(target)
-        except DiskError as error:
+        except StorageError as error:
             self._failure = error
             raise
         self._settle()
@@ -523,7 +551,7 @@ class PartitionLog(DurableLog):
             )
             self._save_state()
             self._active = self._new_segment(offset)
-        except DiskError as error:
+        except StorageError as error:
             self._failure = error
             raise
         self._segments = [self._active]
@@ -572,7 +600,8 @@ class PartitionLog(DurableLog):
         if end_offset > self._state.gaps_end:
             if end_offset >= OFFSET_END:
                 raise ValueError(f"end_offset is {end_offset}, allowed is 0..2^63-1")
-            self._state = evolve(self._state, gaps_end=end_offset)
-            self._save_state()
+            state = evolve(self._state, gaps_end=end_offset)
+            self._save_state(state)
+            self._state = state
             for segment in self._segments:
                 segment.gaps_end = end_offset

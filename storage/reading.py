@@ -95,7 +95,7 @@ def iter_batches(segment: Segment, offset: int) -> Iterator[RecordBatch]:
     Raises:
         CorruptLog: a frame is damaged.
     """
-    decode, limit = segment.codec.decode, segment.config.max_batch_bytes
+    decode, limit = segment.codec.decode, segment.config.read_limit_bytes
     for position, frame in iter_frames(segment, offset):
         try:
             batch = decode(frame, limit)

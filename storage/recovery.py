@@ -41,7 +41,7 @@ from storage.scan import (
     GoodRange,
     Resume,
     SegmentScan,
-    find_good_ranges,
+    look_ahead,
     ranges_behind,
 )
 from storage.segment import LOG_SUFFIX, Segment
@@ -131,6 +131,7 @@ class Found:
         fault: why the walk stopped, None at the file's end.
         whole_ranges: whole frames from the fault on, the frame at the fault included.
         first_behind: base offset of the first whole frame behind the damage, or None.
+        saw_everything: the look-ahead did not end early.
     """
 
     base_offset: int
@@ -140,6 +141,7 @@ class Found:
     fault: Fault | None = None
     whole_ranges: tuple[GoodRange, ...] = ()
     first_behind: int | None = None
+    saw_everything: bool = True
 
 
 @frozen
@@ -278,9 +280,12 @@ def _found(segment: Segment, scan: SegmentScan) -> Found:
     fault, good_end = scan.fault, scan.next_offset
     ranges: tuple[GoodRange, ...] = ()
     first_behind = None
+    is_complete = True
     if fault is not None:
         file, codec, config = segment.file(), segment.codec, segment.config
-        ranges = find_good_ranges(file, codec, config, position=fault.position, min_offset=good_end)
+        ranges, is_complete = look_ahead(
+            file, codec, config, position=fault.position, min_offset=good_end
+        )
         behind = ranges_behind(file, codec, config, fault, good_end)
         first_behind = behind[0].base_offset if behind else None
     return Found(
@@ -291,6 +296,7 @@ def _found(segment: Segment, scan: SegmentScan) -> Found:
         fault,
         ranges,
         first_behind,
+        is_complete,
     )
 
 
@@ -307,12 +313,12 @@ def _segment_matches(segment: Segment, seal: SegmentSeal) -> bool:
     if seal.size_bytes == 0:
         return seal.next_offset == seal.base_offset and seal.last_position == -1
     size = seal.size_bytes - seal.last_position
-    if not 0 <= seal.last_position < seal.size_bytes or size > segment.config.max_batch_bytes:
+    if not 0 <= seal.last_position < seal.size_bytes or size > segment.config.read_limit_bytes:
         return False
     file = segment.disk.open(segment.log_path, write=False)
     try:
         frame = file.read_at(seal.last_position, size)
-        facts = segment.codec.check(frame, 0, len(frame), segment.config.max_batch_bytes)
+        facts = segment.codec.check(frame, 0, len(frame), segment.config.read_limit_bytes)
     except CorruptBatch:
         return False
     finally:
@@ -395,8 +401,6 @@ def decide(found: list[Found], boundary: Boundary | None, log_start: int | None)
         keep = number + 1
         break
     last = found[keep - 1]
-    if last.next_offset >= OFFSET_END:
-        return Refusal(keep - 1, "no offset is left behind it", last.end_position, 0, None)
     if last.next_offset < durable_end:
         reason = f"the log ends at offset {last.next_offset}, but {durable_end} was durable"
         return Refusal(keep - 1, reason, last.end_position, last.next_offset, None)
@@ -417,7 +421,9 @@ def _is_torn_tail(found: list[Found], number: int) -> bool:
     """
     has_good_before = any(segment.end_position > 0 for segment in found[: number + 1])
     has_bytes_behind = any(segment.file_size_bytes > 0 for segment in found[number + 1 :])
-    return has_good_before and not has_bytes_behind and not found[number].whole_ranges
+    behind = found[number]
+    is_bare = not behind.whole_ranges and behind.saw_everything
+    return has_good_before and not has_bytes_behind and is_bare
 
 
 def _misfit(found: list[Found], number: int) -> Refusal | None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from attrs import Factory, define, frozen
 
+from storage.batch import OFFSET_END
 from storage.codec import Codec
 from storage.config import LogConfig
 from storage.disk import DiskFile
@@ -23,15 +24,17 @@ from storage.errors import CorruptBatch
 __all__ = [
     "Fault",
     "GoodRange",
+    "LookAhead",
     "Resume",
     "SegmentScan",
-    "find_good_ranges",
+    "look_ahead",
     "ranges_behind",
     "scan_segment",
 ]
 
 BUFFER_BYTES: Final = 1 << 19
 GOOD_RANGES_MAX: Final = 16
+INDEX_VALUE_MAX: Final = 2**31 - 1
 
 
 @frozen
@@ -163,7 +166,7 @@ def scan_segment(
         is_tail = position + count >= size_bytes or count < wanted
         walk.run(buffer, count, position, is_tail=is_tail)
         if scan.end_position == position and scan.fault is None:
-            buffer = bytearray(min(4 * len(buffer), max(BUFFER_BYTES, config.max_batch_bytes)))
+            buffer = bytearray(min(4 * len(buffer), max(BUFFER_BYTES, config.read_limit_bytes)))
     return scan
 
 
@@ -178,7 +181,7 @@ class _Walk:
         self.scan = scan
         self.check = codec.check
         self.interval = config.index_interval_bytes
-        self.max_batch_bytes = config.max_batch_bytes
+        self.max_batch_bytes = config.read_limit_bytes
         self.gaps_end = gaps_end
         self.time_floor = time_floor
 
@@ -207,7 +210,16 @@ class _Walk:
                         break
                     scan.epoch_starts.append((epoch, base, file_position + at))
                     epoch_before = epoch
+                if next_offset >= OFFSET_END:
+                    scan.fault = Fault(
+                        file_position + at, "offset-end", "no offset is left behind it", size
+                    )
+                    break
                 if file_position + at >= due:
+                    if max(base - scan.base_offset, file_position + at) > INDEX_VALUE_MAX:
+                        detail = f"batch {base} at byte {file_position + at} passes the index"
+                        scan.fault = Fault(file_position + at, "offset-span", detail, size)
+                        break
                     self._index(base, file_position + at, largest)
                     due = file_position + at + interval
                 if timestamp_ms > largest:
@@ -242,6 +254,13 @@ def _misplaced(position: int, base: int, expected: int, frame_bytes: int) -> Fau
     return Fault(position, reason, f"batch {base} where {expected} must follow", frame_bytes)
 
 
+class LookAhead(NamedTuple):
+    """What lies behind damage: whole ranges, and whether the search saw everything."""
+
+    ranges: tuple[GoodRange, ...]
+    is_complete: bool
+
+
 def ranges_behind(
     file: DiskFile, codec: Codec, config: LogConfig, fault: Fault, good_end: int
 ) -> tuple[GoodRange, ...]:
@@ -249,23 +268,23 @@ def ranges_behind(
 
     A frame behind a gap counts where others follow it: then what lies between is missing.
     """
-    ranges = find_good_ranges(file, codec, config, position=fault.position, min_offset=good_end)
+    ranges = look_ahead(file, codec, config, position=fault.position, min_offset=good_end).ranges
     if not ranges or ranges[0].position != fault.position:
         return ranges
     first = ranges[0]
     if first.size_bytes > fault.frame_bytes and fault.reason == "offset-gap":
         return ranges
     behind = fault.position + fault.frame_bytes
-    return find_good_ranges(file, codec, config, position=behind, min_offset=good_end)
+    return look_ahead(file, codec, config, position=behind, min_offset=good_end).ranges
 
 
-def find_good_ranges(
+def look_ahead(
     file: DiskFile, codec: Codec, config: LogConfig, *, position: int, min_offset: int
-) -> tuple[GoodRange, ...]:
+) -> LookAhead:
     """Whole frames at or behind ``position`` with offsets from ``min_offset`` on, as ranges.
 
-    For reports only: nothing is decided by it that a longer search could turn around. At most 16
-    ranges; the CRC work is bounded by a multiple of the bytes searched, whatever they hold.
+    At most 16 ranges. The work is bounded by a multiple of the bytes searched, whatever they hold;
+    where it ends early, there may be more.
     """
     size_bytes = file.size()
     budget = 4 * (size_bytes - position) + (64 << 20)
@@ -274,11 +293,11 @@ def find_good_ranges(
     for candidate in _find_magic(file, codec.magic, position, size_bytes):
         if candidate < skip_to:
             continue
-        frame = file.read_at(candidate, min(config.max_batch_bytes, size_bytes - candidate, 4096))
+        frame = file.read_at(candidate, min(config.read_limit_bytes, size_bytes - candidate, 4096))
         size, facts, spent = _check_at(file, codec, config, candidate, frame, size_bytes)
         budget -= spent
         if budget < 0:
-            break
+            return LookAhead(tuple(ranges), False)
         if facts is None or facts[1] < min_offset:
             continue
         skip_to = candidate + size
@@ -288,10 +307,10 @@ def find_good_ranges(
                 last.position, last.size_bytes + size, last.base_offset, facts[2]
             )
         elif len(ranges) == GOOD_RANGES_MAX:
-            break
+            return LookAhead(tuple(ranges), False)
         else:
             ranges.append(GoodRange(candidate, size, facts[1], facts[2]))
-    return tuple(ranges)
+    return LookAhead(tuple(ranges), True)
 
 
 def _check_at(
@@ -300,16 +319,16 @@ def _check_at(
     """Size, facts (None if not whole) and bytes read of a possible frame."""
     if len(head) < codec.hop_bytes:
         try:
-            facts = codec.check(head, 0, len(head), config.max_batch_bytes)
+            facts = codec.check(head, 0, len(head), config.read_limit_bytes)
         except CorruptBatch:
             return 0, None, len(head)
         return facts[0], facts, len(head)
     size = codec.hop(head, 0)[0]
-    if size > min(config.max_batch_bytes, size_bytes - position):
+    if size > min(config.read_limit_bytes, size_bytes - position):
         return 0, None, len(head)
     frame = head if size <= len(head) else file.read_at(position, size)
     try:
-        facts = codec.check(frame, 0, len(frame), config.max_batch_bytes)
+        facts = codec.check(frame, 0, len(frame), config.read_limit_bytes)
     except CorruptBatch:
         return 0, None, len(frame)
     return facts[0], facts, len(frame)

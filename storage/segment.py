@@ -19,6 +19,7 @@ from storage.disk import Disk, DiskFile, FileKind, OsDisk
 from storage.errors import (
     CorruptBatch,
     CorruptLog,
+    DiskError,
     StorageError,
 )
 from storage.index import OffsetIndex, TimeIndex
@@ -120,7 +121,11 @@ class Segment:
             if segment.disk.stat(path).kind is not FileKind.MISSING:
                 segment.disk.unlink(path)
         segment._file = segment.disk.open(segment.log_path, create=True)
-        segment._indexes.create()
+        try:
+            segment._indexes.create()
+        except DiskError:
+            segment.close()
+            raise
         segment.writes = 1
         segment.is_active = True
         return segment
@@ -187,9 +192,9 @@ class Segment:
             return
         try:
             head = self.file().read_at(0, self.codec.hop_bytes)
-            size = min(self.codec.hop(head, 0)[0], self.config.max_batch_bytes, self.size_bytes)
+            size = min(self.codec.hop(head, 0)[0], self.config.read_limit_bytes, self.size_bytes)
             frame = self.file().read_at(0, size)
-            facts = self.codec.check(frame, 0, len(frame), self.config.max_batch_bytes)
+            facts = self.codec.check(frame, 0, len(frame), self.config.read_limit_bytes)
         except CorruptBatch as error:
             raise self.frame_damage(0, error) from error
         self._note_first_timestamp(facts[4])
@@ -254,7 +259,8 @@ class Segment:
     def _load_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
         indexes = self._indexes
         if indexes.offsets is None or indexes.times is None:
-            if not indexes.load(self.size_bytes, self.next_offset, self.max_timestamp_ms):
+            ends = (self.size_bytes, self.next_offset, self.max_timestamp_ms)
+            if not indexes.load(*ends, is_active=self.is_active):
                 self.rebuild_indexes()
         assert indexes.offsets is not None
         assert indexes.times is not None
@@ -411,12 +417,27 @@ class Segment:
         self._indexes.truncate_to(self.next_offset)
         self._note_index_room()
 
-    def truncate_to(self, position: int, offset: int) -> None:
+    def measure(self, position: int, offset: int) -> tuple[int, int]:
+        """Largest timestamp and last frame's position of the part before a cut.
+
+        Raises:
+            CorruptLog: it is damaged; nothing was cut yet.
+        """
+        resume = self.resume_point(offset)
+        if position == 0 or resume is None:
+            return -1, -1
+        scan = self.scan(resume, stop_at=position)
+        if scan.fault is not None:
+            raise self.damage(scan)
+        return scan.max_timestamp_ms, scan.last_position
+
+    def truncate_to(self, position: int, offset: int, measured: tuple[int, int]) -> None:
         """Cut in place: log, then both indexes; the segment is active from here on.
 
         Args:
             position: behind the last frame that stays.
             offset: every batch from here on goes; the segment's new end.
+            measured: what ``measure`` said of that cut.
         """
         if position < self.size_bytes:
             self.file().truncate(position)
@@ -427,19 +448,8 @@ class Segment:
         self.next_offset = offset
         self.hint = (-1, 0)
         self.writes += 1
-        self._measure_tail()
+        self.max_timestamp_ms, self.last_position = measured
         self._become_active()
-
-    def _measure_tail(self) -> None:
-        """Find the largest timestamp and the last frame again, from the last index entry on."""
-        self.max_timestamp_ms, self.last_position = -1, -1
-        resume = self.resume_point(self.next_offset)
-        if self.size_bytes == 0 or resume is None:
-            return
-        scan = self.scan(resume)
-        if scan.fault is not None:
-            raise self.damage(scan)
-        self.max_timestamp_ms, self.last_position = scan.max_timestamp_ms, scan.last_position
 
     def resume_point(self, offset: int) -> Resume | None:
         """The last indexed batch below ``offset`` as a place to scan from, None without one."""

@@ -61,7 +61,9 @@ class SegmentIndexes:
         self.offsets = OffsetIndex.create(self.offsets_path, self._base_offset, disk=self._disk)
         self.times = TimeIndex.create(self.times_path, self._base_offset, disk=self._disk)
 
-    def load(self, size_bytes: int, next_offset: int, max_timestamp_ms: int) -> bool:
+    def load(
+        self, size_bytes: int, next_offset: int, max_timestamp_ms: int, *, is_active: bool
+    ) -> bool:
         """Load both files and check them against the segment's end; False if they are wrong.
 
         Raises:
@@ -74,7 +76,9 @@ class SegmentIndexes:
         limit = next_offset - self._base_offset
         if not _begins_right(offsets, size_bytes) or (len(offsets) and offsets.keys[-1] >= limit):
             return False
-        if len(times) and (times.values[-1] > limit or times.keys[-1] > max_timestamp_ms):
+        # Only the entry that closes a rolled segment stands at its end.
+        end = limit - 1 if is_active else limit
+        if len(times) and (times.values[-1] > end or times.keys[-1] > max_timestamp_ms):
             return False
         self.offsets, self.times = offsets, times
         return True

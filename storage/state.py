@@ -34,6 +34,7 @@ from storage.disk import Disk
 from storage.errors import CorruptCheckpoint, DiskError
 
 __all__ = [
+    "BOUNDARIES_FILE",
     "BOUNDARY_FILE",
     "SEAL_FILE",
     "Boundary",
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 BOUNDARY_FILE = "boundary"
+BOUNDARIES_FILE = "boundaries"
 SEAL_FILE = "seal"
 SEAL_VERSION = 1
 
@@ -98,16 +100,20 @@ class Seal:
     segments: tuple[SegmentSeal, ...]
 
     def to_json(self) -> list[list[int]]:
-        """Rows of the five integers of each segment."""
-        return [
+        """Rows of the five integers of each segment, and a last row with their CRC-32."""
+        rows = [
             [s.base_offset, s.size_bytes, s.next_offset, s.last_position, s.max_timestamp_ms]
             for s in self.segments
         ]
+        return [*rows, [crc32(json.dumps(rows).encode())]]
 
     @classmethod
     def from_json(cls, rows: Any) -> Seal | None:
         """The seal, or None where ``rows`` is not what ``to_json`` gives."""
-        if not isinstance(rows, list):
+        if not isinstance(rows, list) or not rows:
+            return None
+        *rows, check = rows
+        if check != [crc32(json.dumps(rows).encode())]:
             return None
         seals = []
         for row in rows:

@@ -157,17 +157,19 @@ class NaiveLog:
         last = self.segments[-1]
         last.stored = [stored for stored in last.stored if stored.base < target]
         if last.end < target:
-            # Nothing else says where the log ends: an empty batch stands for the hole.
             self._fill_hole(last, target)
         self.end = target
 
     def _fill_hole(self, last: NaiveSegment, target: int) -> None:
-        """Its epoch is that of the entry at its base, as for every batch."""
-        base = max(last.end, self.start)
-        epoch = max(naive_epochs.epoch_for_offset(self.epochs, base), 0)
-        if not self.epochs and base < target:
-            self.epochs = [(epoch, base)]
-        last.stored.append(Stored.of(emptied(last.end, target - last.end, epoch)))
+        """Empty batches, one an epoch: nothing else says where the log and its epochs end."""
+        newest = max([0, *dict(self.epochs), *(s.batch.leader_epoch for s in self.stored())])
+        if not self.epochs:
+            self.epochs = [(newest, last.end)]
+        starts = [start for _, start in self.epochs if last.end < start < target]
+        for end in [*starts, target]:
+            epoch = naive_epochs.epoch_for_offset(self.epochs, last.end)
+            batch = emptied(last.end, end - last.end, newest if epoch < 0 else epoch)
+            last.stored.append(Stored.of(batch))
 
     def restart_at(self, offset: int) -> None:
         self.segments = [NaiveSegment(offset)]

@@ -197,7 +197,7 @@ OPERATIONS = [
         70,
         "salvage-nothing-good",
         FLUSHED,
-        ends((0, 0), (30, 30)),
+        ends((0, 0)),
         None,
         drop(*segment_names(0)),
         salvages=True,

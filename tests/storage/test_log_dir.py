@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -192,10 +193,11 @@ def test_marker_is_json_with_version_broker_epoch_and_seals(disk: FaultDisk) -> 
     size = log.size_bytes
     log_dir.close(broker_epoch=17)
     frame = size // 3
+    rows = [[0, size, 3, size - frame, 0]]
     assert json.loads(get(disk, MARKER)) == {
         "version": 0,
         "brokerEpoch": 17,
-        "seals": {"orders-0": [[0, size, 3, size - frame, 0]]},
+        "seals": {"orders-0": [*rows, [crc32(json.dumps(rows).encode())]]},
     }
 
 

@@ -39,6 +39,7 @@ from tests.storage.log_agreement import (
     check_files,
     check_reads,
     content,
+    visible,
 )
 from tests.storage.naive_log import NaiveLog, RefusedTruncation, Stored
 from tests.storage.sync_disk import SyncDisk
@@ -206,7 +207,7 @@ class LogHistory(RuleBasedStateMachine):
 
     @rule(rise=st.integers(0, 2))
     def become_leader(self, rise: int) -> None:
-        latest = max([self.model.leader_epoch, *dict(self.model.epochs)]) + rise
+        latest = max([self.model.leader_epoch, self.last_epoch, *dict(self.model.epochs)]) + rise
         self.log.become_leader(latest)
         self.model.become_leader(latest)
 
@@ -306,7 +307,7 @@ class LogHistory(RuleBasedStateMachine):
         assert self.log.report.removed == ()
         assert self.log.boundary.end_offset == self.model.end
         assert self.log.log_start_offset == self.model.start
-        assert list(self.log.epochs.entries) == self.model.epochs
+        assert list(self.log.epochs.entries) == visible(self.model.epochs, self.model)
 
     def finish_held(self) -> None:
         self.random.shuffle(self.held)
@@ -352,7 +353,7 @@ class LogHistory(RuleBasedStateMachine):
         self.held, self.tokens = [], []
         self.log = self.open(verify)
         self.model.reopened()
-        self.model.leader_epoch = max([0, *dict(self.log.epochs.entries)])
+        self.model.leader_epoch = max([self.last_epoch, *dict(self.log.epochs.entries)])
         assert self.log.leader_epoch == self.model.leader_epoch
         assert self.log.report.cuts == ()
         assert self.log.report.dropped == ()
