@@ -15,12 +15,12 @@ rebuilt whenever in doubt. Left out: when an entry is due (``storage.segment``).
 
 from __future__ import annotations
 
-import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from pathlib import Path
 from struct import Struct
+from struct import error as struct_error
 from typing import ClassVar, Self
 
 from storage.checkpoints import remove_if_there
@@ -29,7 +29,6 @@ from storage.errors import CorruptIndex
 
 __all__ = ["OffsetIndex", "TimeIndex"]
 
-_SWAP = sys.byteorder == "little"
 INDEX_FILE_MAX_BYTES = 2**31 - 1
 
 
@@ -72,9 +71,6 @@ class _Index:
         index.load()
         return index
 
-    def _keys_bytes(self) -> int:
-        return self.entry.size - 4
-
     def __len__(self) -> int:
         return len(self.keys)
 
@@ -114,15 +110,19 @@ class _Index:
 
     def to_bytes(self) -> bytes:
         """The file's content as it must be for the entries in memory."""
-        pack = self.entry.pack
-        return b"".join(pack(key, value) for key, value in zip(self.keys, self.values, strict=True))
+        pack_into, size = self.entry.pack_into, self.entry.size
+        data = bytearray(len(self.keys) * size)
+        for number, (key, value) in enumerate(zip(self.keys, self.values, strict=True)):
+            pack_into(data, number * size, key, value)
+        return bytes(data)
 
     def _add(self, key: int, value: int) -> None:
-        key_end = 1 << (8 * self._keys_bytes())
-        if not (0 <= key < key_end and 0 <= value < 1 << 32):
-            raise CorruptIndex(self.path, f"entry ({key}, {value}) does not fit")
+        try:
+            entry = self.entry.pack(key, value)
+        except struct_error as error:
+            raise CorruptIndex(self.path, f"entry ({key}, {value}) does not fit") from error
         file = self._file or self._open_for_write()
-        file.write_at(len(self.keys) * self.entry.size, self.entry.pack(key, value))
+        file.write_at(len(self.keys) * self.entry.size, entry)
         self.keys.append(key)
         self.values.append(value)
 

@@ -168,27 +168,28 @@ def _append_records(
 ) -> int:
     """Append the records' bytes to ``parts``; returns the largest timestamp."""
     pack = _RECORD.pack
-    add = parts.append
     largest = records[0][2]
     # Plain zip: a batch has as many deltas as records, and `strict` costs a fifth of a small frame.
     for delta, (key, value, timestamp_ms, headers) in zip(deltas, records):  # noqa: B905
         if timestamp_ms > largest:
             largest = timestamp_ms
-        header_count = len(headers) if headers else 0
-        if key is None:
-            if value is None:
-                add(pack(delta, timestamp_ms, -1, -1, header_count))
-            else:
-                add(pack(delta, timestamp_ms, -1, len(value), header_count))
-                add(value)
-        else:
-            size = -1 if value is None else len(value)
-            add(pack(delta, timestamp_ms, len(key), size, header_count))
-            add(key)
+        if headers or value is None:
+            key_size = -1 if key is None else len(key)
+            value_size = -1 if value is None else len(value)
+            parts.append(pack(delta, timestamp_ms, key_size, value_size, len(headers)))
+            if key is not None:
+                parts.append(key)
             if value is not None:
-                add(value)
-        if header_count:
-            _append_headers(parts, headers)
+                parts.append(value)
+            if headers:
+                _append_headers(parts, headers)
+        elif key is None:
+            parts.append(pack(delta, timestamp_ms, -1, len(value), 0))
+            parts.append(value)
+        else:
+            parts.append(pack(delta, timestamp_ms, len(key), len(value), 0))
+            parts.append(key)
+            parts.append(value)
     return largest
 
 
@@ -219,7 +220,8 @@ def decode_batch(
         CorruptBatch: anything at all is wrong with the bytes.
     """
     frame = encoded if isinstance(encoded, bytes) else bytes(encoded)
-    size, base_offset, _, _, max_timestamp_ms = MKB1.check(frame, 0, len(frame), max_batch_bytes)
+    view = memoryview(frame)
+    size, base_offset, _, _, max_timestamp_ms = MKB1.check(view, 0, len(frame), max_batch_bytes)
     if size != len(frame):
         raise CorruptBatch("length", f"frame of {size} bytes in {len(frame)} bytes of input")
     version = frame[_FRAME_BYTES]
@@ -369,12 +371,13 @@ class Mkb1Codec:
             raise CorruptBatch("length", f"{size} bytes, max_batch_bytes is {max_batch_bytes}")
         if size > left:
             raise CorruptBatch("torn", f"frame of {size} bytes, {left} are there")
-        if crc32(memoryview(buffer)[position + _FRAME_BYTES : position + size]) != crc:
+        # A slice of a view is no copy, so callers pass one.
+        if crc32(buffer[position + _FRAME_BYTES : position + size]) != crc:
             raise CorruptBatch("crc", f"frame of {size} bytes")
         if version != 2:
             if version != 1:
                 raise CorruptBatch("version", f"{version}, allowed is 1 or 2")
-            frame = bytes(memoryview(buffer)[position : position + size])
+            frame = bytes(buffer[position : position + size])
             max_timestamp_ms = _largest_timestamp_v1(frame)
         elif length < _V2_BYTES:
             raise CorruptBatch("length", f"{size} bytes in version 2")
@@ -387,7 +390,7 @@ class Mkb1Codec:
         self, buffer: bytes | bytearray | memoryview, position: int, end: int, max_batch_bytes: int
     ) -> FrameFacts:
         """``check`` where too few bytes are left for a version 2 header: maybe version 1."""
-        tail = bytes(memoryview(buffer)[position:end])
+        tail = bytes(buffer[position:end])
         if tail[:4] != MAGIC[: len(tail)]:
             raise CorruptBatch("magic", f"{tail[:4]!r}")
         if len(tail) >= 8:
@@ -407,10 +410,7 @@ class Mkb1Codec:
             raise CorruptBatch("magic", f"{magic!r}")
         return length + _FRAME_BYTES, base, base + last_delta + 1, epoch
 
-    def encode(
-        self, batch: RecordBatch, base_offset: int, leader_epoch: int, max_batch_bytes: int
-    ) -> tuple[bytes, int]:
-        return _encode(batch, base_offset, leader_epoch, max_batch_bytes)
+    encode = staticmethod(_encode)
 
     def decode(self, frame: bytes | memoryview, max_batch_bytes: int) -> RecordBatch:
         return decode_batch(frame, max_batch_bytes=max_batch_bytes)

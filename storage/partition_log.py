@@ -21,7 +21,6 @@ from storage.checkpoints import remove_if_there
 from storage.codec import Codec, FrameFacts
 from storage.config import INT32_MAX, LogConfig
 from storage.disk import Disk, DiskLock, OsDisk
-from storage.epochs import LeaderEpochCache, write_epochs
 from storage.errors import (
     CorruptBatch,
     CorruptIndex,
@@ -34,7 +33,7 @@ from storage.errors import (
     StorageError,
     UnexpectedOffset,
 )
-from storage.log_durability import DurableLog
+from storage.log_epochs import EpochLog
 from storage.mkb1 import MKB1
 from storage.opening import (
     Opened,
@@ -63,7 +62,7 @@ class Appended(NamedTuple):
     size_bytes: int
 
 
-class PartitionLog(DurableLog):
+class PartitionLog(EpochLog):
     """See the module. Made by ``open`` or ``salvage``.
 
     Attributes:
@@ -90,7 +89,6 @@ class PartitionLog(DurableLog):
         self._store = store
         self._lock = lock
         self._runs_pending = runs_pending
-        self._latest_epoch = self._assigned_epoch = -1
         self._note_latest_epoch()
         self.leader_epoch = max(leader_epoch, self._latest_epoch)
         self._start(opened)
@@ -403,58 +401,6 @@ class PartitionLog(DurableLog):
         except StorageError:
             self._failure = error
         self._cut_epochs(self._leo + 1)
-
-    # Epochs ------------------------------------------------------------------------------------
-
-    def become_leader(self, epoch: int) -> None:
-        """Stamp appends with ``epoch`` from now on, and note durably where it begins.
-
-        Raises:
-            StaleLeaderEpoch: below the log's newest epoch.
-            DiskError: the epoch file could not be written; nothing changed.
-        """
-        self._check_writable()
-        if epoch.__class__ is not int or not 0 <= epoch <= INT32_MAX:
-            raise ValueError(f"epoch is {epoch!r}, allowed is 0..{INT32_MAX}")
-        if epoch != self._assigned_epoch:
-            self._assign_epochs([(epoch, self._leo)])
-        self.leader_epoch = epoch
-
-    def become_follower(self) -> None:
-        """Drop epoch entries at the log's end: they are a leader's own word (PROTOCOL A8)."""
-        self._check_writable()
-        self._cut_epochs(self._leo)
-        self._settle()
-
-    def _assign_epochs(self, rises: list[tuple[int, int]]) -> None:
-        if rises[0][0] < self._latest_epoch:
-            raise StaleLeaderEpoch(rises[0][0], self._latest_epoch)
-        before = self._epochs
-        self._epochs = LeaderEpochCache(before.entries, rules=self.config.rules)
-        for epoch, offset in rises:
-            self._epochs.assign(epoch, offset)
-        try:
-            write_epochs(self._disk, self.directory, self._epochs, self.config.rules)
-        except DiskError as error:
-            self._epochs = before
-            self._note_failure(error)
-            raise
-        self._latest_epoch = self._assigned_epoch = self._epochs.latest
-        self._directory_changes += 1
-
-    def _cut_epochs(self, offset: int) -> None:
-        if self._epochs.truncate_from_end(offset):
-            self._add_work("epochs")
-        self._note_latest_epoch()
-
-    def _note_latest_epoch(self) -> None:
-        """The cache's newest epoch, or the last batch's where the log start hides its entry."""
-        self._latest_epoch = self._assigned_epoch = self._epochs.latest
-        for segment in reversed(self._segments):
-            if segment.last_position >= 0:
-                head = read(segment, segment.last_position, self._codec.hop_bytes)
-                self._latest_epoch = max(self._latest_epoch, self._codec.hop(head, 0)[3])
-                return
 
     # Shortening --------------------------------------------------------------------------------
 

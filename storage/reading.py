@@ -59,16 +59,15 @@ def slice_range(
     comes even if it is larger. The next range of a sequential reader begins without a look-up.
     """
     start = locate(segment, offset)
-    whole = end_offset >= segment.next_offset
-    end = segment.size_bytes if whole else locate(segment, end_offset)
-    next_offset = segment.next_offset if whole else -1
     limit = start + max_bytes
+    end, next_offset = segment.size_bytes, segment.next_offset
     if end > limit:
         end, next_offset = _with_index(
             segment, lambda: _hop_to_limit(segment, start, limit, at_least_one=at_least_one)
         )
-    if next_offset >= 0:
-        segment.hint = (next_offset, end)
+    if next_offset > end_offset:
+        end, next_offset = locate(segment, end_offset), end_offset
+    segment.hint = (next_offset, end)
     return FileSlice(segment.base_offset, start, max(end - start, 0), segment.file().fileno())
 
 

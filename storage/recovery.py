@@ -318,7 +318,9 @@ def _segment_matches(segment: Segment, seal: SegmentSeal) -> bool:
     file = segment.disk.open(segment.log_path, write=False)
     try:
         frame = file.read_at(seal.last_position, size)
-        facts = segment.codec.check(frame, 0, len(frame), segment.config.read_limit_bytes)
+        facts = segment.codec.check(
+            memoryview(frame), 0, len(frame), segment.config.read_limit_bytes
+        )
     except CorruptBatch:
         return False
     finally:

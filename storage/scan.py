@@ -328,7 +328,7 @@ def _check_at(
         return 0, None, len(head)
     frame = head if size <= len(head) else file.read_at(position, size)
     try:
-        facts = codec.check(frame, 0, len(frame), config.read_limit_bytes)
+        facts = codec.check(memoryview(frame), 0, len(frame), config.read_limit_bytes)
     except CorruptBatch:
         return 0, None, len(frame)
     return facts[0], facts, len(frame)

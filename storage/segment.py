@@ -194,7 +194,7 @@ class Segment:
             head = self.file().read_at(0, self.codec.hop_bytes)
             size = min(self.codec.hop(head, 0)[0], self.config.read_limit_bytes, self.size_bytes)
             frame = self.file().read_at(0, size)
-            facts = self.codec.check(frame, 0, len(frame), self.config.read_limit_bytes)
+            facts = self.codec.check(memoryview(frame), 0, len(frame), self.config.read_limit_bytes)
         except CorruptBatch as error:
             raise self.frame_damage(0, error) from error
         self._note_first_timestamp(facts[4])

@@ -61,7 +61,7 @@ def test_truncation_that_meets_damage_changes_nothing() -> None:
 @pytest.mark.parametrize("operation", ["open", "write_at"])
 def test_roll_that_fails_leaves_no_segment_behind(operation: str) -> None:
     disk = FaultDisk(MemDisk())
-    config = LogConfig(segment_max_bytes=500, index_interval_bytes=1)
+    config = LogConfig(segment_max_bytes=500)
     log = filled(disk, 3, config)
     suffix = "3.index" if operation == "open" else "0.timeindex"
     disk.fail(operation, suffix=suffix, errno=errno.ENOSPC)
