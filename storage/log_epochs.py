@@ -1,7 +1,7 @@
 """The leader epochs of a log: promotion, and the epoch file in step with the batches.
 
-An epoch is on disk before its first batch, so the file never misses one. Dropping entries is pending
-work; what a crash leaves of them is found on open.
+An epoch is on disk before its first batch, so the file never misses one. Dropping entries is
+pending work; what a crash leaves of them is found on open.
 
 Left out: the rules of the cache itself (``storage.epochs``).
 """
