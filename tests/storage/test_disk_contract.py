@@ -1,7 +1,9 @@
-"""The disk contract (header of ``storage/disk.py``), run on the operating system and in memory.
+"""The disk contract (header of ``storage/disk.py``), run on every disk there is.
 
-What only one of the two can show is in ``test_disk_os.py`` and ``test_memdisk.py``; equal answers
-to random calls are the subject of ``test_disk_twins.py``.
+The operating system's, the one in memory, and the simulated one over both; a simulated disk has no
+symbolic links, so those tests skip there. What only one of the first two can show is in
+``test_disk_os.py`` and ``test_memdisk.py``; equal answers to random calls are the subject of
+``test_disk_twins.py``.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
+from sim.disks import SimDisk
+from sim.draws import Draws
 from storage.disk import Buffer, Disk, FileKind, FileStat, OsDisk
 from storage.errors import (
     DiskError,
@@ -56,13 +60,26 @@ class Bench:
         return self.root / name
 
 
-@pytest.fixture(params=["os", "memory"])
+def no_symlinks(path: Path, target: Path) -> None:
+    pytest.skip("a simulated disk has no symbolic links")
+
+
+@pytest.fixture(params=["os", "memory", "simulated on os", "simulated on memory"])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
-    if request.param == "os":
-        return Bench(OsDisk(), tmp_path, lambda path, target: path.symlink_to(target))
-    disk = MemDisk()
-    disk.mkdir(Path("/data"))
-    return Bench(disk, Path("/data"), disk.symlink)
+    root = Path("/data")
+    match request.param:
+        case "os":
+            return Bench(OsDisk(), tmp_path, lambda path, target: path.symlink_to(target))
+        case "memory":
+            memory = MemDisk()
+            memory.mkdir(root)
+            return Bench(memory, root, memory.symlink)
+        case "simulated on os":
+            disk = SimDisk(OsDisk(), tmp_path / "b1", Draws(1))
+        case _:
+            disk = SimDisk(MemDisk(), Path("/b1"), Draws(1))
+    disk.mkdir(root)
+    return Bench(disk, root, no_symlinks)
 
 
 def check_refused(

@@ -1,11 +1,14 @@
-"""Random calls on the operating system's disk and on the one in memory have equal outcomes.
+"""Random calls on the operating system's disk and on each other one have equal outcomes.
+
+The others are the disk in memory and the simulated disk over both.
 
 After each call the two must have given the same answer, or errors of the same class, operation
 and path, with the same errno too unless something stands in the way (EINVAL, EISDIR, ELOOP and
 ENOTDIR are then the system's to choose from). At the end both trees must be equal. Names come
 from a small set, so that calls collide.
 
-Left out: links to directories, which only the operating system follows on the way to a name.
+Left out: links to directories, which only the operating system follows on the way to a name, and
+all links where one of the two is a simulated disk, which has none.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sim.disks import SimDisk
+from sim.draws import Draws
 from storage.disk import Disk, DiskFile, DiskLock, FileKind, OsDisk
 from storage.errors import DiskError, NotRegularFile
 from storage.memdisk import MemDisk
@@ -157,22 +162,54 @@ def start(disk: Disk, root: Path) -> World:
     return World(disk, root)
 
 
+def check_equal(system: World, twin: World, steps: list[Step]) -> None:
+    try:
+        for step in steps:
+            assert twin.take(step) == system.take(step), step
+        assert twin.tree() == system.tree()
+    finally:
+        system.close()
+        twin.close()
+
+
+def parents(disk: Disk, root: Path) -> None:
+    for parent in list(reversed(root.parents))[1:]:
+        disk.mkdir(parent)
+
+
 # Lists of lists, because a plain list of steps is rarely long.
+HISTORIES = st.lists(st.lists(STEPS, max_size=20), max_size=10)
+
+
 @settings(report_multiple_bugs=False)
-@given(st.lists(st.lists(STEPS, max_size=20), max_size=10))
+@given(HISTORIES)
 def test_random_calls_have_equal_outcomes(steps: list[list[Step]]) -> None:
     with TemporaryDirectory() as folder:
         root = Path(folder) / "root"
         memory = MemDisk()
-        for parent in list(reversed(root.parents))[1:]:
-            memory.mkdir(parent)
+        parents(memory, root)
         system, twin = start(OsDisk(), root), start(memory, root)
-        try:
-            for step in [*FIRST_STEPS, *chain.from_iterable(steps)]:
-                assert twin.take(step) == system.take(step), step
-            assert twin.tree() == system.tree()
-            assert World(memory.copy(), root).tree() == twin.tree()
-        finally:
-            system.close()
-            twin.close()
+        check_equal(system, twin, [*FIRST_STEPS, *chain.from_iterable(steps)])
+        assert World(memory.copy(), root).tree() == twin.tree()
         assert memory.used_bytes == memory.copy().used_bytes, "only named files are left"
+
+
+@settings(report_multiple_bugs=False)
+@given(HISTORIES, st.sampled_from(["os", "memory"]))
+def test_random_calls_have_equal_outcomes_on_a_simulated_disk(
+    steps: list[list[Step]], backing: str
+) -> None:
+    with TemporaryDirectory() as folder, TemporaryDirectory() as beside:
+        root = Path(folder) / "root"
+        if backing == "os":
+            disk = SimDisk(OsDisk(), Path(beside) / "b1", Draws(1))
+        else:
+            disk = SimDisk(MemDisk(), Path("/b1"), Draws(1))
+        parents(disk, root)
+        taken = [*FIRST_STEPS, *chain.from_iterable(steps)]
+        no_links = [step for step in taken if step[0] != "symlink"]
+        check_equal(start(OsDisk(), root), start(disk, root), no_links)
+        disk.kill()
+        digest = disk.digest()
+        disk.power_cut(mode="kept")
+        assert disk.digest() == digest
