@@ -5,11 +5,14 @@ for layout, formats and durability rules.
 """
 
 from storage.batch import ControlType, Header, LogRecord, Record, RecordBatch
-from storage.config import LogConfig, LogRules
+from storage.compaction import Compaction, compact
+from storage.config import CompactionPolicy, LogConfig, LogRules
 from storage.mkb1 import decode_batch, encode_batch
 from storage.partition_log import PartitionLog
 
 __all__ = [
+    "Compaction",
+    "CompactionPolicy",
     "ControlType",
     "Header",
     "LogConfig",
@@ -18,6 +21,7 @@ __all__ = [
     "PartitionLog",
     "Record",
     "RecordBatch",
+    "compact",
     "decode_batch",
     "encode_batch",
 ]

@@ -8,11 +8,12 @@ Left out: compression, and anything about files.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from storage.batch import RecordBatch
+from storage.batch import ControlType, RecordBatch
 
-__all__ = ["Codec", "FrameFacts", "HopFacts"]
+__all__ = ["Codec", "FrameFacts", "HopFacts", "OriginFacts", "RecordFacts"]
 
 FrameFacts = tuple[int, int, int, int, int]
 """size in bytes, base offset, next offset, leader epoch, max timestamp ms (-1 none).
@@ -23,6 +24,13 @@ again as the rest of the check.
 
 HopFacts = tuple[int, int, int, int]
 """size in bytes, base offset, next offset, leader epoch."""
+
+OriginFacts = tuple[int, bool, ControlType | None]
+"""producer id (-1 none), whether in a transaction, and what a marker says (None for data)."""
+
+RecordFacts = tuple[int, bytes | None, bool, int, int, int]
+"""offset delta, key, whether the value is None (a tombstone), timestamp ms, and where the record
+begins and ends, as positions that mean something to the codec only."""
 
 
 class Codec(Protocol):
@@ -53,6 +61,24 @@ class Codec(Protocol):
 
     def hop(self, buffer: bytes | memoryview, position: int) -> HopFacts:
         """The header's facts without a CRC check, for stepping over frames known to be whole."""
+
+    def origin(self, buffer: bytes, position: int) -> OriginFacts:
+        """Who wrote the frame at ``position``, which passed ``check``."""
+
+    def records(self, buffer: bytes, position: int) -> list[RecordFacts]:
+        """What compaction asks of each record of the data frame at ``position``.
+
+        The frame passed ``check``. Raises ``CorruptBatch`` where its records do not fill it.
+        """
+
+    def retain(
+        self, buffer: bytes, position: int, records: Sequence[RecordFacts]
+    ) -> tuple[bytes, int]:
+        """The data frame at ``position`` with only these of its records, and its max timestamp ms.
+
+        Everything else stays, the last offset too. Without records it is an emptied frame, in a
+        format version that has such a thing.
+        """
 
     def encode(
         self, batch: RecordBatch, base_offset: int, leader_epoch: int, max_batch_bytes: int

@@ -1,6 +1,7 @@
 """Configuration of one partition log: every limit, with its unit in its name.
 
-Left out: retention and compaction policy, and everything that concerns leaders or replication.
+Left out: retention, whose limits are arguments of each run, and everything that concerns leaders or
+replication.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from attrs import Attribute, field, frozen
 
 from storage.errors import InvalidConfig
 
-__all__ = ["LogConfig", "LogRules"]
+__all__ = ["CompactionPolicy", "LogConfig", "LogRules"]
 
 INT32_MAX = 2**31 - 1
 INDEX_ENTRY_BYTES_MAX = 12
@@ -102,3 +103,20 @@ class LogConfig:
     def _check_rules(self, attribute: Attribute[LogRules], value: object) -> None:
         if not isinstance(value, LogRules):
             raise InvalidConfig(f"rules is {value!r}, allowed is a LogRules")
+
+
+@frozen(kw_only=True)
+class CompactionPolicy:
+    """Limits of one compaction pass.
+
+    Attributes:
+        delete_retention_ms: how long a tombstone stays, counted from its own timestamp (-1, none,
+            counts as a time long past). 0 to 2^63-1. Kafka: ``delete.retention.ms``.
+        keys_max: how many different keys are mapped at once. 1 to 2^31-1.
+        key_bytes_max: how many bytes these keys have together. 1 to 2^40. A key costs about 110
+            bytes of memory besides. Kafka: ``log.cleaner.dedupe.buffer.size``.
+    """
+
+    delete_retention_ms: int = field(default=24 * 3_600_000, validator=_between(0, 2**63 - 1))
+    keys_max: int = field(default=1_000_000, validator=_between(1, INT32_MAX))
+    key_bytes_max: int = field(default=128 << 20, validator=_between(1, 2**40))

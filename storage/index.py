@@ -150,9 +150,9 @@ class _Index:
 
     def close(self) -> None:
         """Close the file; the entries stay readable."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
 
 class OffsetIndex(_Index):

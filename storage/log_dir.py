@@ -11,8 +11,9 @@ Files in the directory itself, text ones in Kafka's container (``storage.checkpo
 ``boundaries``
     ``topic partition`` and the six fields of a boundary entry (``storage.state``).
 ``recovery-point-offset-checkpoint``, ``log-start-offset-checkpoint``,
-``replication-offset-checkpoint``
-    ``topic partition offset``: end of the durable part, log start, high watermark.
+``replication-offset-checkpoint``, ``cleaner-offset-checkpoint``
+    ``topic partition offset``: end of the durable part, log start, high watermark, and where
+    compaction has not been yet. The last is lowered before a truncation, like the boundary.
 
 Each partition has a directory ``TOPIC-PARTITION`` with its segments, its epoch file and
 ``partition.metadata``. Checkpoints are written when asked for; nothing runs in the background.
@@ -65,6 +66,7 @@ MARKER_VERSION = 0
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
+CLEANER_FILE = "cleaner-offset-checkpoint"
 METADATA_FILE = "partition.metadata"
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}\Z", re.ASCII)
@@ -119,6 +121,7 @@ class LogDir:
         self._states: dict[TopicPartition, LogState] | None = {}
         self._log_starts: dict[TopicPartition, int] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}
+        self._cleaned: dict[TopicPartition, int] = {}
         self.previous_broker_epoch: int | None = None
 
     @classmethod
@@ -149,6 +152,7 @@ class LogDir:
             opened._states = opened._read_boundaries()
             opened._log_starts = opened._read_offsets(LOG_START_FILE)
             opened._high_watermarks = opened._read_offsets(HIGH_WATERMARK_FILE)
+            opened._cleaned = opened._read_offsets(CLEANER_FILE)
         except BaseException:
             lock.release()
             raise
@@ -329,7 +333,11 @@ class LogDir:
         start = self._log_starts.get(name, 0)
         known = None if self._states is None else self._states.get(name)
         if known is not None:
-            return evolve(known, log_start_offset=max(start, known.log_start_offset or 0))
+            return evolve(
+                known,
+                log_start_offset=max(start, known.log_start_offset or 0),
+                cleaned_offset=self._cleaned.get(name, 0),
+            )
         if is_new:
             return LogState(Boundary(start, 0, start), start)
         warning = f"boundary of {name.directory_name} unknown"
@@ -353,8 +361,14 @@ class LogDir:
             entries.append([key.topic, key.partition, *numbers, checksum(numbers)])
         if self._log_starts.get(name, 0) > (state.log_start_offset or 0):
             # First, or a crash in between would leave a log start behind the log's end.
-            self._log_starts = {**self._log_starts, name: state.log_start_offset or 0}
-            self._write_offsets(LOG_START_FILE, self._log_starts)
+            starts = {**self._log_starts, name: state.log_start_offset or 0}
+            self._write_offsets(LOG_START_FILE, starts)
+            self._log_starts = starts
+        if self._cleaned.get(name, 0) != state.cleaned_offset:
+            # First too: new records at old offsets must never count as cleaned (KAFKA-3330).
+            cleaned = {**self._cleaned, name: state.cleaned_offset}
+            self._write_offsets(CLEANER_FILE, cleaned)
+            self._cleaned = cleaned
         path = self.path / BOUNDARIES_FILE
         write_entries(self._disk, path, entries, fsync=self._rules.fsync_before_rename)
         self._states = states

@@ -65,6 +65,7 @@ class DurableLog(LogReader):
         self._flushes: dict[int, tuple[FlushToken, int]] = {}
         self._directory_changes = 1
         self._directory_synced = 0
+        self._layout_version = 0
         self._mark_unsynced()
         if opened.epochs_changed:
             self._add_work("epochs")
@@ -179,8 +180,12 @@ class DurableLog(LogReader):
             self._lock.release()
 
     def _lower(self, boundary: Boundary, *, min_start: int) -> None:
-        """Lower boundary, log start and outstanding flushes, durably, before bytes go."""
+        """Lower boundary, log start, cleaned offset and outstanding flushes before bytes go.
+
+        All of it is durable when this returns.
+        """
         end = boundary.end_offset
+        self._layout_version += 1
         for token, ceiling in list(self._flushes.values()):
             self._flushes[token.id] = (token, min(ceiling, end, min_start))
         state = self._state
@@ -188,6 +193,8 @@ class DurableLog(LogReader):
             state = evolve(state, boundary=boundary)
         if self.log_start_offset > min_start:
             state = evolve(state, log_start_offset=min_start)
+        if state.cleaned_offset > end:
+            state = evolve(state, cleaned_offset=end)
         if state == self._state:
             return
         self._state = state

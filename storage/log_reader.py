@@ -218,11 +218,13 @@ class LogReader:
         """The bytes of a slice, if they are still there.
 
         Raises:
-            CorruptBatch: the segment is gone or shorter now (``gone``, ``torn``).
+            CorruptBatch: the segment is gone, compacted or shorter now (``gone``, ``torn``).
         """
         self._check_readable()
         for segment in self._segments:
             if segment.base_offset == place.segment_base:
+                if segment.creation != place.creation:
+                    break
                 if (
                     not 0
                     <= place.position

@@ -30,6 +30,7 @@ The CRC covers offset and epoch, so a leader encodes once, with both known. Left
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import Final
@@ -45,7 +46,7 @@ from storage.batch import (
     check_fields,
     dense_deltas,
 )
-from storage.codec import FrameFacts
+from storage.codec import FrameFacts, OriginFacts, RecordFacts
 from storage.errors import BatchTooLarge, CorruptBatch, InvalidRecord
 
 __all__ = ["MAGIC", "MKB1", "Mkb1Codec", "decode_batch", "encode_batch"]
@@ -64,6 +65,8 @@ _CRC: Final = Struct(">I")
 # magic, payload length, crc, version, base offset, epoch, last offset delta, max timestamp
 _PEEK: Final = Struct(">4sIIBqI17xi6xq")
 _HOP: Final = Struct(">4sI5xqI17xi")
+# producer id, flags
+_ORIGIN: Final = Struct(">25xq8xB")
 
 _FRAME_BYTES: Final = _FRAME.size
 _V1_BYTES: Final = _HEADER_V1.size
@@ -409,6 +412,64 @@ class Mkb1Codec:
         if magic != MAGIC:
             raise CorruptBatch("magic", f"{magic!r}")
         return length + _FRAME_BYTES, base, base + last_delta + 1, epoch
+
+    def origin(self, buffer: bytes, position: int) -> OriginFacts:
+        producer_id, flags = _ORIGIN.unpack_from(buffer, position)
+        if flags not in _FLAGS:
+            raise CorruptBatch("flags", f"{flags} is not a legal combination")
+        return producer_id, *_FLAGS[flags]
+
+    def records(self, buffer: bytes, position: int) -> list[RecordFacts]:
+        at = position + _FRAME_BYTES
+        end = at + int.from_bytes(buffer[position + 4 : position + 8], "big")
+        layout = _HEADER_V2 if buffer[at] == 2 else _HEADER_V1
+        id_bytes, count = layout.unpack_from(buffer, at)[8:10]
+        at += layout.size + id_bytes
+        unpack = _RECORD.unpack_from
+        found: list[RecordFacts] = []
+        add = found.append
+        for _ in range(count):
+            start = at
+            if at + _RECORD_BYTES > end:
+                raise CorruptBatch("record", f"record at byte {at} passes the frame's end")
+            delta, timestamp_ms, key_size, value_size, header_count = unpack(buffer, at)
+            at += _RECORD_BYTES
+            key = None
+            if key_size >= 0:
+                key = buffer[at : at + key_size]
+                at += key_size
+            if value_size > 0:
+                at += value_size
+            if header_count:
+                at = _decode_headers(buffer, at, header_count)[1]
+            add((delta, key, value_size < 0, timestamp_ms, start, at))
+        if at != end:
+            raise CorruptBatch("trailing", f"the records end at byte {at}, the frame at {end}")
+        return found
+
+    def retain(
+        self, buffer: bytes, position: int, records: Sequence[RecordFacts]
+    ) -> tuple[bytes, int]:
+        at = position + _FRAME_BYTES
+        layout = _HEADER_V2 if buffer[at] == 2 else _HEADER_V1
+        fields = layout.unpack_from(buffer, at)
+        body = at + layout.size
+        largest = max([record[3] for record in records], default=-1)
+        # Version 1 has no emptied frame.
+        if fields[0] == 2 or not records:
+            header = _HEADER_V2.pack(2, *fields[1:9], len(records), largest)
+        else:
+            header = _HEADER_V1.pack(*fields[:9], len(records))
+        parts = [header, buffer[body : body + fields[8]]]
+        start = end = body
+        for record in records:
+            if record[4] != end:
+                parts.append(buffer[start:end])
+                start = record[4]
+            end = record[5]
+        parts.append(buffer[start:end])
+        payload = b"".join(parts)
+        return _FRAME.pack(MAGIC, len(payload), crc32(payload)) + payload, largest
 
     encode = staticmethod(_encode)
 

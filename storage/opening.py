@@ -25,6 +25,7 @@ from storage.errors import (
     InvalidConfig,
     NotRegularFile,
 )
+from storage.listing import list_directory
 from storage.reading import frame_at
 from storage.recovery import (
     OpenReport,
@@ -34,13 +35,13 @@ from storage.recovery import (
     Surveyed,
     Verify,
     decide,
-    list_directory,
     planned_cuts,
     refusal_error,
     survey,
 )
 from storage.segment import Segment
 from storage.state import BOUNDARIES_FILE, Boundary, LogState, StateStore
+from storage.swaps import Swap, bases_after, finish_swaps, plan_swaps
 
 __all__ = ["Opened", "open_parts", "salvage_files"]
 
@@ -80,7 +81,9 @@ def open_parts(
     """
     listing = list_directory(disk, directory)
     seal = store.take_seal()
-    state = store.load(is_new=not listing.bases)
+    state = store.load(is_new=not (listing.bases or listing.swap_bases))
+    swaps = plan_swaps(disk, directory, config, codec, listing, state)
+    listing.bases = bases_after(listing.bases, swaps)
     lines, warning = _read_epoch_file(disk, directory)
     known_epoch = _newest_epoch(lines)
     found = survey(
@@ -90,12 +93,15 @@ def open_parts(
         codec,
         listing=listing,
         state=state,
-        seal=seal,
+        seal=None if swaps else seal,
         verify=verify,
         known_epoch=known_epoch,
+        swapped={swap.base_offset for swap in swaps},
     )
     try:
-        return _open_found(disk, directory, config, codec, store, state, found, lines, warning)
+        return _open_found(
+            disk, directory, config, codec, store, state, found, swaps, lines, warning
+        )
     except BaseException:
         for surveyed in found.segments:
             surveyed.segment.close()
@@ -110,6 +116,7 @@ def _open_found(
     store: StateStore,
     state: LogState,
     found: Survey,
+    swaps: tuple[Swap, ...],
     lines: list[tuple[int, int]] | None,
     warnings: tuple[str, ...],
 ) -> Opened:
@@ -117,11 +124,12 @@ def _open_found(
     plan = decide([s.found for s in found.segments], state.boundary, log_start)
     if isinstance(plan, Refusal):
         raise refusal_error(plan, directory, found.segments)
+    placed, removed = _place_outputs(disk, directory, config, codec, found, swaps, state.gaps_end)
     listing = found.listing
     for path in listing.left_over:
         # First: a new segment may get the name of an index without a log.
         remove_if_there(disk, path)
-    kept = found.segments[: plan.keep]
+    kept = found.segments[plan.skip : plan.keep]
     for number, surveyed in enumerate(kept):
         _adopt(disk, surveyed, is_active=number == len(kept) - 1)
     segments = [surveyed.segment for surveyed in kept]
@@ -132,7 +140,10 @@ def _open_found(
     boundary = state.boundary
     if boundary is None or plan.keep == 0:
         boundary = Boundary(segments[0].base_offset, 0, segments[0].base_offset)
-    settled = evolve(state, boundary=boundary, log_start_offset=start)
+    cleaned_offset = min(state.cleaned_offset, boundary.end_offset)
+    settled = evolve(
+        state, boundary=boundary, log_start_offset=start, cleaned_offset=cleaned_offset
+    )
     # Deriving epochs may meet damage that was trusted so far: before anything is cut.
     epochs, changed, note = _settle_epochs(lines, segments, found, settled, config)
     if plan.keep:
@@ -147,9 +158,10 @@ def _open_found(
     report = OpenReport(
         is_clean=found.is_clean,
         cuts=planned_cuts(plan, found.segments, start),
-        dropped=tuple(s.segment.log_path.name for s in found.segments[plan.keep :]),
+        dropped=tuple(s.segment.log_path.name for s in found.outside(plan)),
         rebuilt=tuple(rebuilt),
-        removed=tuple(path.name for path in listing.left_over),
+        removed=(*removed, *(path.name for path in listing.left_over)),
+        swapped=tuple(placed),
         ignored=tuple(listing.ignored),
         warnings=(*state.warnings, *warnings, *note),
     )
@@ -187,9 +199,31 @@ def _begin(
     return Segment.create(directory, start, config, disk=disk, codec=codec)
 
 
+def _place_outputs(
+    disk: Disk,
+    directory: Path,
+    config: LogConfig,
+    codec: Codec,
+    found: Survey,
+    swaps: tuple[Swap, ...],
+    gaps_end: int,
+) -> tuple[list[str], list[str]]:
+    """Finish or drop outputs of compaction; what was surveyed under another name gets its own."""
+    if not found.listing.swap_bases:
+        return [], []
+    placed, removed = finish_swaps(disk, directory, config, codec, found.listing, swaps)
+    done = {swap.base_offset for swap in swaps}
+    for surveyed in found.segments:
+        base = surveyed.segment.base_offset
+        if base in done:
+            surveyed.segment.close()
+            surveyed.segment = Segment(disk, directory, base, config, codec, gaps_end=gaps_end)
+    return placed, removed
+
+
 def _cut(disk: Disk, found: Survey, plan: Plan) -> None:
     """Drop segments from the last down, then cut the tails of those that stay."""
-    for surveyed in reversed(found.segments[plan.keep :]):
+    for surveyed in reversed(found.outside(plan)):
         surveyed.segment.close()
         for path in surveyed.segment.paths:
             remove_if_there(disk, path)
@@ -354,8 +388,10 @@ def salvage_files(
     if error.file != directory and error.file.parent != directory:
         raise InvalidConfig(f"{error.file} is not of the log {directory}")
     listing = list_directory(disk, directory)
-    state = store.load(is_new=not listing.bases)
+    state = store.load(is_new=not (listing.bases or listing.swap_bases))
     store.take_seal()
+    swaps = plan_swaps(disk, directory, config, codec, listing, state)
+    listing.bases = bases_after(listing.bases, swaps)
     found = survey(
         disk,
         directory,
@@ -366,12 +402,15 @@ def salvage_files(
         seal=None,
         verify="all",
         known_epoch=_newest_epoch(_read_epoch_file(disk, directory)[0]),
+        swapped={swap.base_offset for swap in swaps},
     )
     refusal = decide([s.found for s in found.segments], state.boundary, state.log_start_offset)
     for surveyed in found.segments:
         surveyed.segment.close()
     if isinstance(refusal, Plan):
         return
+    if listing.swap_bases:
+        finish_swaps(disk, directory, config, codec, listing, swaps)
     start = state.log_start_offset
     if start is None:
         start = listing.bases[0] if listing.bases else 0

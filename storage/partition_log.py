@@ -3,10 +3,11 @@
 A leader calls ``append``, which assigns offsets and epoch; a follower calls
 ``append_replica_batch`` with batches that a leader assigned. Both end in one write to the active
 segment. Reading is in ``storage.log_reader``, flushing and pending work in
-``storage.log_durability``; this module has what changes the log.
+``storage.log_durability``, retention and the swaps of compaction in ``storage.log_cleaning``; this
+module has what changes the log's end.
 
-Left out: leaders, high watermark, who may read what (package ``cluster``); retention and
-compaction; time, which comes in as an argument.
+Left out: leaders, high watermark, who may read what (package ``cluster``); time, which comes in as
+an argument.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from storage.errors import (
     StorageError,
     UnexpectedOffset,
 )
-from storage.log_epochs import EpochLog
+from storage.log_cleaning import CleanableLog
 from storage.mkb1 import MKB1
 from storage.opening import (
     Opened,
@@ -50,7 +51,6 @@ from storage.state import Boundary, FileStateStore, StateStore
 __all__ = ["Appended", "PartitionLog"]
 
 LOCK_FILE = ".lock"
-DELETED_SUFFIX = ".deleted"
 
 
 class Appended(NamedTuple):
@@ -62,7 +62,7 @@ class Appended(NamedTuple):
     size_bytes: int
 
 
-class PartitionLog(EpochLog):
+class PartitionLog(CleanableLog):
     """See the module. Made by ``open`` or ``salvage``.
 
     Attributes:
@@ -493,7 +493,10 @@ class PartitionLog(EpochLog):
             self._drop_segments(0)
             self._disk.fsync_dir(self.directory)
             self._state = evolve(
-                self._state, boundary=Boundary(offset, 0, offset), log_start_offset=offset
+                self._state,
+                boundary=Boundary(offset, 0, offset),
+                log_start_offset=offset,
+                cleaned_offset=min(offset, self._state.cleaned_offset),
             )
             self._save_state()
             self._active = self._new_segment(offset)
@@ -508,16 +511,8 @@ class PartitionLog(EpochLog):
 
     def _drop_segments(self, first: int) -> None:
         """Rename the segments from number ``first`` on, last to first; deletion is pending."""
-        for segment in reversed(self._segments[first:]):
-            segment.release()
-            names = []
-            for path in segment.paths:
-                gone = path.with_name(path.name + DELETED_SUFFIX)
-                self._disk.rename(path, gone)
-                names.append(gone.name)
-            self._segments.pop()
-            self._directory_changes += 1
-            self._add_work("delete", *names)
+        for number in range(len(self._segments) - 1, first - 1, -1):
+            self._retire(number)
 
     def raise_log_start_offset(self, offset: int) -> None:
         """Hide everything below ``offset``; what is hidden stays on disk until retention.
@@ -535,19 +530,3 @@ class PartitionLog(EpochLog):
         if self._epochs.truncate_from_start(offset):
             self._add_work("epochs")
         self._settle()
-
-    def declare_gaps(self, end_offset: int) -> None:
-        """Accept, durably, that batches below ``end_offset`` may be missing.
-
-        Compaction says so before it swaps its output in, a follower before it appends what a
-        compacted leader still has.
-        """
-        self._check_writable()
-        if end_offset > self._state.gaps_end:
-            if end_offset >= OFFSET_END:
-                raise ValueError(f"end_offset is {end_offset}, allowed is 0..2^63-1")
-            state = evolve(self._state, gaps_end=end_offset)
-            self._save_state(state)
-            self._state = state
-            for segment in self._segments:
-                segment.gaps_end = end_offset

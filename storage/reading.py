@@ -27,13 +27,15 @@ class FileSlice(NamedTuple):
     """Whole frames in one segment file, by place: what a zero-copy response needs.
 
     ``fileno`` is for ``os.sendfile`` and is None on a disk without descriptors. The slice is a
-    reference: after a truncation the bytes behind it may differ or be gone.
+    reference: after a truncation the bytes behind it may differ or be gone. ``creation`` is the
+    segment's: whoever keeps a slice keeps it too, or compaction could change what it names.
     """
 
     segment_base: int
     position: int
     size_bytes: int
     fileno: int | None
+    creation: int = 0
 
 
 def locate(segment: Segment, offset: int) -> int:
@@ -68,7 +70,9 @@ def slice_range(
     if next_offset > end_offset:
         end, next_offset = locate(segment, end_offset), end_offset
     segment.hint = (next_offset, end)
-    return FileSlice(segment.base_offset, start, max(end - start, 0), segment.file().fileno())
+    size_bytes = max(end - start, 0)
+    fileno = segment.file().fileno()
+    return FileSlice(segment.base_offset, start, size_bytes, fileno, segment.creation)
 
 
 def read(segment: Segment, position: int, size_bytes: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Opening a log: what lies in the directory, what it means, and the verdict.
+"""Opening a log: what lies in its segments, what it means, and the verdict.
 
 Three steps. ``survey`` reads and changes nothing. ``decide`` is a pure function from what was found
 to a plan or a refusal. ``storage.opening`` carries a plan out. The rules (the verdict table of
@@ -12,29 +12,27 @@ to a plan or a refusal. ``storage.opening`` carries a plan out. The rules (the v
 * Where the boundary is unknown, everything may have been durable, or the log may be of another
   format: only a torn tail, with good batches before it and none behind, is cut.
 
-Left out: indexes and epochs, which are derived (``storage.segment``, ``storage.partition_log``).
+Left out: names (``storage.listing``), outputs of compaction (``storage.swaps``); indexes and
+epochs, which are derived (``storage.segment``, ``storage.partition_log``).
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from storage.batch import OFFSET_END
-from storage.checkpoints import TMP_SUFFIX
 from storage.codec import Codec
 from storage.config import LogConfig
-from storage.disk import Disk, FileKind
-from storage.epochs import EPOCH_FILE
+from storage.disk import Disk
 from storage.errors import (
     CorruptBatch,
     CorruptLog,
-    ForeignFile,
-    NotRegularFile,
 )
+from storage.listing import SWAP_SUFFIX, Listing
 from storage.mkb1 import MKB1
 from storage.scan import (
     Fault,
@@ -44,8 +42,8 @@ from storage.scan import (
     look_ahead,
     ranges_behind,
 )
-from storage.segment import LOG_SUFFIX, Segment
-from storage.state import BOUNDARY_FILE, SEAL_FILE, Boundary, LogState, Seal, SegmentSeal
+from storage.segment import LOG_SUFFIX, Segment, segment_stem
+from storage.state import Boundary, LogState, Seal, SegmentSeal
 
 __all__ = [
     "Cut",
@@ -55,17 +53,11 @@ __all__ = [
     "Refusal",
     "Verify",
     "decide",
-    "list_directory",
     "recover_active_segment",
     "survey",
 ]
 
 Verify = Literal["unflushed", "all"]
-
-_SEGMENT_FILE = re.compile(r"([0-9]{20})\.(log|index|timeindex)(\.deleted|\.cleaned)?\Z", re.ASCII)
-_OWN_TMP = {
-    name + TMP_SUFFIX for name in (EPOCH_FILE, BOUNDARY_FILE, SEAL_FILE, "partition.metadata")
-}
 
 
 @frozen
@@ -99,6 +91,7 @@ class OpenReport:
         dropped: names of whole segment files removed behind a cut.
         rebuilt: names of derived files that were missing or wrong and were written anew.
         removed: names of left-over files that were unlinked.
+        swapped: names of segment files that compaction had completed and opening put in place.
         ignored: names in the directory that belong to nobody here.
         warnings: what could not be read, in words.
     """
@@ -108,17 +101,9 @@ class OpenReport:
     dropped: tuple[str, ...] = ()
     rebuilt: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    swapped: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-
-
-@define
-class Listing:
-    """The names in a log directory, sorted into kinds."""
-
-    bases: list[int] = field(factory=list)
-    left_over: list[Path] = field(factory=list)
-    ignored: list[str] = field(factory=list)
 
 
 @frozen
@@ -146,10 +131,15 @@ class Found:
 
 @frozen
 class Plan:
-    """How to open: cut segment files to their good ends, drop those from ``keep`` on."""
+    """How to open: cut segment files to their good ends, drop those from ``keep`` on.
+
+    ``skip`` leading ones go as well: they lie below the log start, and retention had begun to
+    delete them.
+    """
 
     cut: tuple[int, ...]
     keep: int
+    skip: int = 0
 
 
 @frozen
@@ -182,45 +172,9 @@ class Survey:
     segments: list[Surveyed]
     is_clean: bool
 
-
-def list_directory(disk: Disk, directory: Path) -> Listing:
-    """Sort a log directory's names.
-
-    Raises:
-        ForeignFile: a ``.log`` file whose name is not twenty digits below 2^63.
-        NotRegularFile: a ``.log`` name that is a symbolic link or a device.
-    """
-    listing = Listing()
-    names = disk.listdir(directory)
-    present = set(names)
-    for name in names:
-        path = directory / name
-        match = _SEGMENT_FILE.match(name)
-        if name.endswith(LOG_SUFFIX):
-            kind = disk.stat(path).kind
-            if kind is FileKind.DIRECTORY:
-                listing.ignored.append(name)
-            elif kind is not FileKind.FILE:
-                raise NotRegularFile("open", path, "ELOOP", f"a segment cannot be a {kind.value}")
-            elif match is None or int(match[1]) >= OFFSET_END:
-                raise ForeignFile(path, "a segment's name is twenty digits below 2^63")
-            else:
-                listing.bases.append(int(match[1]))
-        elif name in _OWN_TMP or (match is not None and match[3]):
-            _note_left_over(disk, listing, path)
-        elif match is not None:
-            if match[1] + LOG_SUFFIX not in present:
-                _note_left_over(disk, listing, path)
-        elif name not in (EPOCH_FILE, BOUNDARY_FILE, SEAL_FILE, ".lock", "partition.metadata"):
-            listing.ignored.append(name)
-    return listing
-
-
-def _note_left_over(disk: Disk, listing: Listing, path: Path) -> None:
-    if disk.stat(path).kind is FileKind.FILE:
-        listing.left_over.append(path)
-    else:
-        listing.ignored.append(path.name)
+    def outside(self, plan: Plan) -> list[Surveyed]:
+        """The segments that ``plan`` drops as a whole."""
+        return [*self.segments[: plan.skip], *self.segments[plan.keep :]]
 
 
 def survey(
@@ -234,15 +188,25 @@ def survey(
     seal: Seal | None,
     verify: Verify,
     known_epoch: int,
+    swapped: Collection[int] = (),
 ) -> Survey:
     """Read as much of every segment as ``verify`` asks for; change nothing.
 
     With ``all``, every byte is walked. With ``unflushed``, a matching clean-close seal stands in
     for everything; else segments below the durable boundary are walked from their last index entry
-    on, and in full where that does not work out.
+    on, and in full where that does not work out. So are the files of the segments in ``swapped``,
+    which still bear the suffix.
     """
     segments = [
-        Segment(disk, directory, base, config, codec, gaps_end=state.gaps_end)
+        Segment(
+            disk,
+            directory,
+            base,
+            config,
+            codec,
+            gaps_end=state.gaps_end,
+            suffix=SWAP_SUFFIX if base in swapped else "",
+        )
         for base in listing.bases
     ]
     try:
@@ -253,7 +217,8 @@ def survey(
         result: list[Surveyed] = []
         latest_epoch = -1
         for segment in segments:
-            boundary = state.boundary if verify == "unflushed" else None
+            is_trusted = verify == "unflushed" and segment.base_offset not in swapped
+            boundary = state.boundary if is_trusted else None
             resume = _resume(segment, boundary) if boundary is not None else None
             scan = segment.scan(resume, latest_epoch=latest_epoch)
             if resume is not None and scan.fault is not None:
@@ -380,13 +345,14 @@ def decide(found: list[Found], boundary: Boundary | None, log_start: int | None)
             return Plan((), 0)
         reason = _first_missing(log_start)
         return Refusal(0, reason, 0, log_start, _first_batch(found, 0))
-    for number in range(len(found)):
-        refusal = _misfit(found, number)
+    skip = _below_start(found, start)
+    for number in range(skip, len(found)):
+        refusal = _misfit(found, number, skip)
         if refusal is not None:
             return refusal
     cut: list[int] = []
     keep = len(found)
-    for number, segment in enumerate(found):
+    for number, segment in enumerate(found[skip:], skip):
         after = found[number + 1] if number + 1 < len(found) else None
         if after is not None and after.base_offset == segment.next_offset:
             if segment.fault is not None:
@@ -409,7 +375,21 @@ def decide(found: list[Found], boundary: Boundary | None, log_start: int | None)
     if last.next_offset < start:
         reason = f"the log ends at offset {last.next_offset}, below its start {start}"
         return Refusal(keep - 1, reason, last.end_position, start, None)
-    return Plan(tuple(cut), keep)
+    return Plan(tuple(cut), keep, skip)
+
+
+def _below_start(found: list[Found], start: int) -> int:
+    """How many leading segments end before a hole that lies wholly below the log start.
+
+    Retention raises the start durably, then renames files; a power cut may keep any of the names.
+    """
+    skip = 0
+    for number in range(1, len(found)):
+        if found[number].base_offset > start:
+            break
+        if found[number - 1].next_offset < found[number].base_offset:
+            skip = number
+    return skip
 
 
 def _first_missing(log_start: int) -> str:
@@ -428,11 +408,11 @@ def _is_torn_tail(found: list[Found], number: int) -> bool:
     return has_good_before and not has_bytes_behind and is_bare
 
 
-def _misfit(found: list[Found], number: int) -> Refusal | None:
+def _misfit(found: list[Found], number: int, first: int) -> Refusal | None:
     """A file that does not begin with its own offset, or that overlaps the one before it."""
     segment = found[number]
-    good_end = found[number - 1].next_offset if number else segment.base_offset
-    if number and segment.base_offset < good_end:
+    good_end = found[number - 1].next_offset if number > first else segment.base_offset
+    if number > first and segment.base_offset < good_end:
         before = found[number - 1].base_offset
         reason = f"overlaps {before:020d}{LOG_SUFFIX}, which ends at offset {good_end}"
         return Refusal(number, reason, 0, good_end, None)
@@ -466,8 +446,11 @@ def _first_batch(found: list[Found], number: int) -> int | None:
 
 
 def refusal_error(refusal: Refusal, directory: Path, segments: list[Surveyed]) -> CorruptLog:
-    """The error that a refusal is raised as."""
-    file = directory if refusal.number < 0 else segments[refusal.number].segment.log_path
+    """The error that a refusal is raised as. A file goes by the name that it has in the log."""
+    file = directory
+    if refusal.number >= 0:
+        base = segments[refusal.number].segment.base_offset
+        file = directory / (segment_stem(base) + LOG_SUFFIX)
     return CorruptLog(
         file,
         refusal.reason,

@@ -25,12 +25,10 @@ from storage.errors import (
 from storage.index import OffsetIndex, TimeIndex
 from storage.mkb1 import MKB1
 from storage.scan import Fault, Resume, SegmentScan, ranges_behind, scan_segment
-from storage.segment_indexes import SegmentIndexes
+from storage.segment_indexes import LOG_SUFFIX, SegmentIndexes
 from storage.state import SegmentSeal
 
-__all__ = ["Segment", "segment_stem"]
-
-LOG_SUFFIX = ".log"
+__all__ = ["LOG_SUFFIX", "Segment", "segment_stem"]
 
 
 def segment_stem(base_offset: int) -> str:
@@ -41,7 +39,12 @@ def segment_stem(base_offset: int) -> str:
 
 
 class Segment:
-    """See the module. Made by ``create`` or ``open``; a log adopts what a scan or a seal says."""
+    """See the module. Made by ``create`` or ``open``; a log adopts what a scan or a seal says.
+
+    Attributes:
+        creation: tells files apart that had the same name one after the other; 0 for those that
+            opening found. Not kept on disk.
+    """
 
     __slots__ = (
         "_file",
@@ -78,7 +81,9 @@ class Segment:
         codec: Codec,
         *,
         gaps_end: int = 0,
+        suffix: str = "",
     ) -> None:
+        """``suffix`` is behind the names of files that are not, or not yet, part of the log."""
         self.disk = disk
         self.config = config
         self.codec = codec
@@ -87,7 +92,7 @@ class Segment:
         self._on_open: Callable[[Segment], None] | None = None
         self.directory = directory
         self.base_offset = base_offset
-        self.log_path = directory / (segment_stem(base_offset) + LOG_SUFFIX)
+        self.log_path = directory / (segment_stem(base_offset) + LOG_SUFFIX + suffix)
         self._indexes = SegmentIndexes(disk, self.log_path, base_offset, config)
         self.size_bytes = 0
         self.size_limit_bytes = config.segment_max_bytes
@@ -114,9 +119,10 @@ class Segment:
         *,
         disk: Disk | None = None,
         codec: Codec = MKB1,
+        suffix: str = "",
     ) -> Segment:
         """A new, empty segment. Files that bear its names go first."""
-        segment = cls(disk or OsDisk(), directory, base_offset, config, codec)
+        segment = cls(disk or OsDisk(), directory, base_offset, config, codec, suffix=suffix)
         for path in segment.paths:
             if segment.disk.stat(path).kind is not FileKind.MISSING:
                 segment.disk.unlink(path)
@@ -287,9 +293,9 @@ class Segment:
 
     def close(self) -> None:
         """Close the files. Writes nothing."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
         self._indexes.close()
 
     def begin_fsync(self) -> tuple[int, int, int]:

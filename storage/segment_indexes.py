@@ -17,8 +17,9 @@ from storage.errors import CorruptIndex, DiskError, FileMissing, NotRegularFile
 from storage.index import OffsetIndex, TimeIndex
 from storage.scan import Resume, SegmentScan
 
-__all__ = ["SegmentIndexes"]
+__all__ = ["LOG_SUFFIX", "SegmentIndexes"]
 
+LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 IndexT = TypeVar("IndexT", OffsetIndex, TimeIndex)
@@ -49,8 +50,9 @@ class SegmentIndexes:
         self._disk = disk
         self._base_offset = base_offset
         self._config = config
-        self.offsets_path = log_path.with_suffix(INDEX_SUFFIX)
-        self.times_path = log_path.with_suffix(TIME_INDEX_SUFFIX)
+        name = log_path.name
+        self.offsets_path = log_path.with_name(name.replace(LOG_SUFFIX, INDEX_SUFFIX))
+        self.times_path = log_path.with_name(name.replace(LOG_SUFFIX, TIME_INDEX_SUFFIX))
         self.offsets: OffsetIndex | None = None
         self.times: TimeIndex | None = None
         self.due_position = 0

@@ -7,7 +7,8 @@ Damage below it is corruption, damage behind it a torn write (``storage.recovery
 ``StateStore`` is where the state lives. A log on its own keeps a file ``boundary`` in its directory
 (Kafka's container with one entry of six fields: segment base, size in bytes, end offset, log start
 offset, end of declared gaps, CRC-32 of the five before it) and, while cleanly closed, a file
-``seal``. ``storage.log_dir`` keeps the same for all logs of a broker.
+``seal``. ``storage.log_dir`` keeps the same for all logs of a broker, and the cleaned offset too;
+a log on its own forgets that, and its next compaction looks at everything.
 
 Left out: when the boundary moves (``storage.partition_log``).
 """
@@ -74,12 +75,15 @@ class LogState:
         gaps_end: below this offset batches may be missing inside a segment: compaction, here or on
             the leader, declared them gone.
         warnings: what could not be read, for the report.
+        cleaned_offset: below it compaction has been: of each key at most one settled record is
+            left there. Too low costs work, too high would bring deleted values back.
     """
 
     boundary: Boundary | None
     log_start_offset: int | None = 0
     gaps_end: int = 0
     warnings: tuple[str, ...] = ()
+    cleaned_offset: int = 0
 
 
 @frozen

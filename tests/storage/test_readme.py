@@ -16,11 +16,14 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_program_in_readme_prints_the_block_behind_it() -> None:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(blocks("python")[0], "storage/README.md", "exec"), {})
-    assert printed.getvalue() == blocks("text")[0]
+def test_programs_in_readme_print_the_blocks_behind_them() -> None:
+    programs = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
+    assert len(programs) == len(blocks("python")) == 2
+    for program, output in programs:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(program, "storage/README.md", "exec"), {})
+        assert printed.getvalue() == output
 
 
 def test_frames_in_readme_decode_to_what_it_says() -> None:
