@@ -1,4 +1,5 @@
 """The simulated world: virtual time, seeded choice, network, disks, faults, scenarios and checks.
 
-Of all that only the locator of the scenario files (``sim.scenario_files``) is here yet.
+Here so far: keyed draws (``sim.draws``), the simulated disk (``sim.disks``) and the locator of the
+scenario files (``sim.scenario_files``).
 """

@@ -16,6 +16,7 @@ from sim.disk_files import (
     Reached,
     join_ranges,
     render,
+    what_shows,
 )
 from sim.disk_images import Image
 from sim.disk_names import DIRECTORY, FILE, Names
@@ -136,8 +137,9 @@ def _loss(
     torn: list[tuple[int, int]] = []
     tail: tuple[int, int] | None = None
     is_missing = False
+    shown = what_shows(ops, reached)
     for op in ops:
-        part = reached.get(op.serial, Reached())
+        part = shown[op.serial]
         if op.data is None:
             if not part.size and op.position < op.old_size:
                 tail = (op.position, op.old_size)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from attrs import Factory, define, evolve, frozen
 
-__all__ = ["PAGE_BYTES", "SECTOR_BYTES", "FileOp", "FileState", "Reached", "render"]
+__all__ = ["PAGE_BYTES", "SECTOR_BYTES", "FileOp", "FileState", "Reached", "render", "what_shows"]
 
 PAGE_BYTES = 4_096
 SECTOR_BYTES = 512
@@ -213,40 +213,54 @@ def render(
     """
     size = start + len(base)
     written = [(start, start + len(base))]
-    # The size is one field: a later cut on the platter includes the earlier ones.
-    cut_floor = max((op.serial for op in state.ops if _is_cut_there(op, reached)), default=-1)
-    lost_cut: int | None = None
+    shown = what_shows(state.ops, reached)
     floor_size = size
     for op in state.ops:
         if op.serial <= state.size_floor:
             floor_size = op.position if op.data is None else max(floor_size, op.end)
-        part = reached.get(op.serial, Reached())
-        has_size = part.size or (op.data is None and op.serial <= cut_floor)
+        part = shown[op.serial]
         if op.data is None:
-            if has_size:
+            if part.size:
                 written = [(a, min(b, op.position)) for a, b in written if a < op.position]
                 written.append((size, op.position))
                 size = op.position
                 _resize(base, start, size)
-            elif op.position < op.old_size and lost_cut is None:
-                lost_cut = -(-op.position // PAGE_BYTES) * PAGE_BYTES
             continue
         for a, b in part.ranges:
-            if lost_cut is not None:
-                b = min(b, lost_cut)
-            if a < b:
-                _grow(base, start, b)
-                base[a - start : b - start] = op.data[a - op.position : b - op.position]
-                written.append((a, b))
-        if has_size:
+            _grow(base, start, b)
+            base[a - start : b - start] = op.data[a - op.position : b - op.position]
+            written.append((a, b))
+        if part.size:
             written.append((op.old_size, op.position))
             size = max(size, op.end)
     _settle_size(base, start, size, floor_size, written, fill)
     return base
 
 
-def _is_cut_there(op: FileOp, reached: Mapping[int, Reached]) -> bool:
-    return op.data is None and op.serial in reached and reached[op.serial].size
+def what_shows(ops: list[FileOp], reached: Mapping[int, Reached]) -> dict[int, Reached]:
+    """What of each operation a reader of the image meets, by serial.
+
+    The size is one field, so a cut on the platter includes the earlier ones. Behind the block of a
+    cut that is lost, nothing that was written later shows.
+    """
+    cuts = [op.serial for op in ops if op.data is None]
+    cut_floor = max((n for n in cuts if n in reached and reached[n].size), default=-1)
+    border: int | None = None
+    shown = {}
+    for op in ops:
+        part = reached.get(op.serial, Reached())
+        if op.data is None:
+            is_there = part.size or op.serial <= cut_floor
+            shown[op.serial] = Reached((), is_there)
+            if not is_there and op.position < op.old_size:
+                block_end = -(-op.position // PAGE_BYTES) * PAGE_BYTES
+                border = block_end if border is None else min(border, block_end)
+        elif border is None:
+            shown[op.serial] = part
+        else:
+            ranges = [(a, min(b, border)) for a, b in part.ranges if a < border]
+            shown[op.serial] = Reached(tuple(ranges), part.size)
+    return shown
 
 
 def _grow(window: bytearray, start: int, end: int) -> None:

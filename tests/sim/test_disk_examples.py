@@ -155,6 +155,28 @@ def test_tail_and_later_appends_mix_inside_the_block_of_the_cut_only(bench: Benc
     assert all_but_cut == old[:1_000] + b"n" * 3_096 + old[4_096:]
 
 
+def test_manifest_names_what_a_lost_cut_keeps_from_showing(bench: Bench) -> None:
+    """Blocks that a lost cut would have freed are the old file's: the new bytes are nowhere."""
+    file = synced(bench, "a", b"o")
+    file.truncate(0)
+    file.append(b"n" * 60)
+    cut_lost = next(image for image in bench.disk.images() if image.label.startswith("all but"))
+    after, manifest = bench.cut(cut_lost)
+    assert files(after) == {"a": b"o" + b"\0" * 59}
+    assert manifest.files[0].lost == ((0, 60),)
+    assert manifest.lost_anything
+
+
+def test_the_lowest_of_several_lost_cuts_bounds_what_shows(bench: Bench) -> None:
+    file = synced(bench, "a", b"o" * 12_288)
+    file.truncate(5_000)
+    file.truncate(100)
+    file.append(b"n" * 8_000)
+    for tree in outcomes(bench, mode="sector-subset", count=300):
+        if len(tree["a"]) > 8_100:
+            assert b"n" not in tree["a"][4_096:]
+
+
 def test_growing_shows_zeros_and_can_be_lost(bench: Bench) -> None:
     synced(bench, "a", b"ab").truncate(5)
     assert {tree["a"] for tree in outcomes(bench)} == {b"ab", b"ab\0\0\0"}

@@ -6,6 +6,7 @@ what it once found stands here, or in ``test_log_shape.py``, as a case.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -187,6 +188,32 @@ def test_pending_work_is_data_and_runs_in_any_order(disk: SyncDisk) -> None:
 
 def open_log_start(disk: SyncDisk) -> int:
     return int(files(disk)["boundary"].split()[-3])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda log: log.append(one()),
+        lambda log: log.append_replica_batch(many(3).assign(3, 1)),
+        lambda log: log.roll(),
+        lambda log: log.flush(),
+        lambda log: log.complete_flush(log.begin_flush()),
+        lambda log: log.truncate_to(1),
+        lambda log: log.truncate_fully_and_start_at(1),
+        lambda log: log.become_leader(4),
+        lambda log: log.become_follower(),
+        lambda log: log.raise_log_start_offset(2),
+        lambda log: log.declare_gaps(9),
+    ],
+)
+def test_log_on_its_own_runs_its_pending_work_at_once(
+    disk: SyncDisk, call: Callable[[PartitionLog], object]
+) -> None:
+    """DECISIONS 1.2: "Without a LogDir the log ... runs its pending work at once."""
+    log = open_log(disk, LogConfig(segment_max_bytes=200))
+    fill(log, 3)
+    call(log)
+    assert log.take_pending() == ()
 
 
 def test_unknown_work_is_refused(disk: SyncDisk) -> None:
