@@ -119,6 +119,11 @@ class DurableLog(LogReader):
             FsyncFailed: the log is offline then: a retry proves nothing, open it anew.
             ValueError: the token was completed before, or is not of this log.
         """
+        self._complete(token)
+        self._settle()
+
+    def _complete(self, token: FlushToken) -> None:
+        """``complete_flush`` without the work that it leads to."""
         self._check_writable()
         known, ceiling = self._flushes.get(token.id, (None, 0))
         if known != token:
@@ -146,7 +151,6 @@ class DurableLog(LogReader):
     def flush(self) -> None:
         """Make everything appended so far durable. Raises as ``complete_flush`` does."""
         self.complete_flush(self.begin_flush())
-        self._settle()
 
     def _boundary_now(self) -> Boundary:
         return Boundary(self._active.base_offset, self._active.size_bytes, self._leo)
@@ -165,7 +169,7 @@ class DurableLog(LogReader):
             return
         try:
             if self._failure is None:
-                self.complete_flush(self.begin_flush())
+                self._complete(self.begin_flush())
                 self.run_pending()
                 self._store.save_seal(Seal(tuple(s.seal() for s in self._segments)))
         finally:
@@ -227,7 +231,7 @@ class DurableLog(LogReader):
         self._check_writable()
         try:
             if work.kind == "flush":
-                self.complete_flush(self.begin_flush(up_to=work.args[0]))
+                self._complete(self.begin_flush(up_to=work.args[0]))
             elif work.kind == "persist":
                 self._save_state()
             elif work.kind == "epochs":

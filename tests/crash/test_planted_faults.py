@@ -218,7 +218,7 @@ PLANTED = (
     ),
     Planted(
         "flush without the directory's sync",
-        without(SimDisk, "fsync_dir", caller="complete_flush"),
+        without(SimDisk, "fsync_dir", caller="_complete"),
         "roll and flush, work pending",
         "was durable",
     ),
