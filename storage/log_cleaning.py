@@ -115,10 +115,11 @@ class CleanableLog(EpochLog):
         return tuple(facts[:count])
 
     def _raise_log_start(self, offset: int) -> None:
-        """Raise the log start durably, before the files below it go."""
-        if offset <= self.log_start_offset:
-            return
-        state = evolve(self._state, log_start_offset=offset)
+        """Raise the log start durably, before the files below it go.
+
+        One that was raised before is written too: that may still be pending.
+        """
+        state = evolve(self._state, log_start_offset=max(offset, self.log_start_offset))
         self._save_state(state)
         self._state = state
         if self._epochs.truncate_from_start(offset):

@@ -32,7 +32,8 @@ class Work:
     """Work that is due behind a call, as data: ``PartitionLog.run`` performs it.
 
     Kinds: ``flush`` (args: the offset up to which), ``persist`` (the durable boundary and log
-    start), ``epochs`` (the epoch file), ``delete`` (args: names of renamed files).
+    start, after a flush where the start is above the boundary), ``epochs`` (the epoch file),
+    ``delete`` (args: names of renamed files).
     """
 
     id: int
@@ -66,6 +67,7 @@ class DurableLog(LogReader):
         self._directory_changes = 1
         self._directory_synced = 0
         self._layout_version = 0
+        self._saved_log_start = self.log_start_offset
         self._mark_unsynced()
         if opened.epochs_changed:
             self._add_work("epochs")
@@ -208,11 +210,24 @@ class DurableLog(LogReader):
             self._add_work("persist")
 
     def _save_state(self, state: LogState | None = None) -> None:
-        """Save the state; a log start above the durable end waits, or a crash would pass it."""
+        """Save the state, with a log start that a power loss cannot leave behind the log's end."""
         state = state or self._state
         assert state.boundary is not None
         start = min(state.log_start_offset or 0, state.boundary.end_offset)
         self._store.save(evolve(state, log_start_offset=start))
+        self._saved_log_start = start
+
+    def _persist(self) -> None:
+        """Save the state, after a flush where the log start is above the durable end."""
+        if self.log_start_offset > self.boundary.end_offset:
+            self._complete(self.begin_flush())
+        self._save_state()
+
+    def _write_epochs(self) -> None:
+        """Write the epoch file, which must not be cut to a log start that a crash takes back."""
+        if self._saved_log_start < self.log_start_offset:
+            self._persist()
+        write_epochs(self._disk, self.directory, self._epochs, self.config.rules)
 
     # Pending work ------------------------------------------------------------------------------
 
@@ -233,9 +248,9 @@ class DurableLog(LogReader):
             if work.kind == "flush":
                 self._complete(self.begin_flush(up_to=work.args[0]))
             elif work.kind == "persist":
-                self._save_state()
+                self._persist()
             elif work.kind == "epochs":
-                write_epochs(self._disk, self.directory, self._epochs, self.config.rules)
+                self._write_epochs()
             elif work.kind == "delete":
                 for name in work.args:
                     remove_if_there(self._disk, self.directory / name)

@@ -9,7 +9,7 @@ Left out: the rules of the cache itself (``storage.epochs``).
 from __future__ import annotations
 
 from storage.config import INT32_MAX
-from storage.epochs import LeaderEpochCache, write_epochs
+from storage.epochs import LeaderEpochCache
 from storage.errors import DiskError, StaleLeaderEpoch
 from storage.log_durability import DurableLog
 from storage.reading import read
@@ -56,7 +56,7 @@ class EpochLog(DurableLog):
         for epoch, offset in rises:
             self._epochs.assign(epoch, offset)
         try:
-            write_epochs(self._disk, self.directory, self._epochs, self.config.rules)
+            self._write_epochs()
         except DiskError as error:
             self._epochs = before
             self._note_failure(error)
@@ -71,9 +71,13 @@ class EpochLog(DurableLog):
 
     def _note_latest_epoch(self) -> None:
         """The cache's newest epoch, or the last batch's where the log start hides its entry."""
-        self._latest_epoch = self._assigned_epoch = self._epochs.latest
+        self._assigned_epoch = self._epochs.latest
+        self._latest_epoch = max(self._assigned_epoch, self._last_batch_epoch())
+
+    def _last_batch_epoch(self) -> int:
+        """The epoch in the header of the last batch, -1 for an empty log."""
         for segment in reversed(self._segments):
             if segment.last_position >= 0:
                 head = read(segment, segment.last_position, self._codec.hop_bytes)
-                self._latest_epoch = max(self._latest_epoch, self._codec.hop(head, 0)[3])
-                return
+                return self._codec.hop(head, 0)[3]
+        return -1

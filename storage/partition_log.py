@@ -466,18 +466,23 @@ class PartitionLog(CleanableLog):
         """Keep the log's end at ``target`` where compaction left no batch that ends there.
 
         Empty batches stand for the missing offsets, one an epoch, so that the end and the epochs
-        survive a restart and the next segment follows without a gap.
+        survive a restart and the next segment follows without a gap. Below the log start the cache
+        knows of no epoch: there, the one of the batch before the hole goes on.
         """
+        if target == self._leo:
+            return
+        epoch = max(self._last_batch_epoch(), 0)
+        visible = max(self._leo, self.log_start_offset)
+        if visible < target and self._epochs.epoch_for_offset(visible) < 0:
+            self._assign_epochs([(epoch, visible)])
         starts = [start for _, start in self._epochs.entries if self._leo < start < target]
-        for end in (*starts, target) if target > self._leo else ():
+        for end in (*starts, target):
             base_offset = self._leo
-            epoch = self._epochs.epoch_for_offset(base_offset)
-            if epoch < 0:
-                epoch = max(self._latest_epoch, 0)
-                self._assign_epochs([(epoch, base_offset)])
+            epoch = max(epoch, self._epochs.epoch_for_offset(base_offset))
             batch = RecordBatch((), (), end - base_offset - 1, base_offset, epoch)
             self._active.append(batch)
             self._leo = end
+        self._note_latest_epoch()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything and go on, empty, at ``offset``: a follower that must begin anew.

@@ -156,18 +156,30 @@ class KeyMap:
     is_complete: bool = True
     _key_bytes: int = 0
 
-    def add(self, base_offset: int, records: list[RecordFacts], policy: CompactionPolicy) -> bool:
+    def add(self, facts: FrameFacts, records: list[RecordFacts], policy: CompactionPolicy) -> bool:
         """Map a batch; False, and nothing mapped, where it does not fit (the first always does)."""
-        latest = self.latest
-        batch = {key: base_offset + delta for delta, key, *_ in records if key is not None}
-        fresh = [key for key in batch if key not in latest]
-        key_bytes = self._key_bytes + sum(map(len, fresh))
-        count = len(latest) + len(fresh)
-        if latest and (count > policy.keys_max or key_bytes > policy.key_bytes_max):
+        size_bytes, base, *_ = facts
+        latest, key_bytes = self.latest, self._key_bytes
+        may_fill = (
+            len(latest) + len(records) > policy.keys_max
+            or key_bytes + size_bytes > policy.key_bytes_max
+        )
+        if may_fill and latest and not self._fits(records, policy):
             return False
-        latest.update(batch)
+        for delta, key, _, _, _, _ in records:
+            if key is not None:
+                if key not in latest:
+                    key_bytes += len(key)
+                latest[key] = base + delta
         self._key_bytes = key_bytes
         return True
+
+    def _fits(self, records: list[RecordFacts], policy: CompactionPolicy) -> bool:
+        fresh = {key for _, key, *_ in records if key is not None and key not in self.latest}
+        key_bytes = self._key_bytes + sum(map(len, fresh))
+        return (
+            len(self.latest) + len(fresh) <= policy.keys_max and key_bytes <= policy.key_bytes_max
+        )
 
 
 def map_keys(
@@ -192,7 +204,7 @@ def map_keys(
                     records = codec.records(buffer, at)
                 except CorruptBatch as error:
                     raise segment.frame_damage(position, error) from error
-                if not found.add(base, records, policy):
+                if not found.add(facts, records, policy):
                     found.end_offset, found.is_complete = base, False
                     return found
             found.end_offset = facts[2]

@@ -157,6 +157,28 @@ def test_bridge_below_a_raised_log_start_keeps_the_epoch_order() -> None:
     assert (again.report.cuts, again.leo) == ((), 7)
 
 
+def test_bridge_that_begins_below_the_log_start_leaves_the_epochs_above_it_alone() -> None:
+    log = open_log(MemDisk(), CONFIG)
+    for epoch in (1, 2):
+        log.become_leader(epoch)
+        for _ in range(3):
+            log.append(data((b"a", b"1")))
+    log.raise_log_start_offset(1)
+    log.roll()
+    log.append(data((None, b"active")))
+    log.flush()
+    run(log)
+    assert [batch.base_offset for batch in batches_of(log)] == [5, 6]
+    assert log.epochs.entries == ((1, 1), (2, 3))
+    log.truncate_to(4)
+    assert log.epochs.entries == ((1, 1), (2, 3))
+    fillers = [(b.base_offset, b.next_offset, b.leader_epoch) for b in batches_of(log)]
+    assert fillers == [(0, 1, 0), (1, 3, 1), (3, 4, 2)]
+    log.close()
+    again = open_log(log._disk, CONFIG)
+    assert (again.report.warnings, again.epochs.entries) == ((), ((1, 1), (2, 3)))
+
+
 def test_truncation_inside_an_emptied_batch_is_refused() -> None:
     log = open_log(MemDisk(), CONFIG)
     log.append(data((b"a", b"1"), (b"b", b"1")))

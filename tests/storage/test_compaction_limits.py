@@ -228,6 +228,16 @@ def test_full_truncation_lowers_the_cleaned_offset() -> None:
     assert log.cleaned_offset == 0
 
 
+def test_log_that_begins_anew_below_its_first_file_has_nothing_clean() -> None:
+    """Its first file was at 2: what is written at 1 now is not what was cleaned."""
+    log = build(*([data((b"k%d" % n, b"v"))] for n in range(4)), config=ONE_EACH)
+    log.delete_old_segments(2, retention_bytes=0)
+    run(log)
+    assert (log.segments[0].base_offset, log.cleaned_offset) == (2, 4)
+    log.truncate_to(1)
+    assert (log.leo, log.cleaned_offset) == (1, 1)
+
+
 def test_tombstone_in_the_clean_part_goes_when_its_time_has_come() -> None:
     log = build([data((b"a", b"1"))], [data((b"a", None, 100))])
     run(log, now=0, delete_retention_ms=50)

@@ -114,14 +114,27 @@ class CleaningHistory(RuleBasedStateMachine):
         end = self.batches[-1].next_offset if self.batches else self.log.segments[0].base_offset
         self.start = min(self.start, target)
         self.cleaned = min(self.cleaned, end)
-        if end == target:
-            return
-        epoch = self.batches[-1].leader_epoch if self.batches else 0
-        for border in sorted({start for _, start in epochs if end < start < target} | {target}):
-            known = [e for e, start in epochs if start <= end]
-            epoch = max([epoch, *known])
-            self.batches.append(RecordBatch((), (), border - end - 1, end, epoch))
-            end = border
+        self.batches += self.fillers(end, target, epochs)
+
+    def fillers(
+        self, end: int, target: int, epochs: tuple[tuple[int, int], ...]
+    ) -> list[RecordBatch]:
+        """The empty batches that a truncation into a hole leaves, one an epoch.
+
+        What lies below a raised log start has no entry: any epoch does there that keeps the order.
+        """
+        found = [batch for batch in batches_of(self.log) if base_of(batch) >= end]
+        latest = self.batches[-1].leader_epoch if self.batches else 0
+        for batch in found:
+            assert (base_of(batch), batch.records, batch.control) == (end, (), None)
+            known = [epoch for epoch, start in epochs if start <= end]
+            borders = [start for _, start in epochs if end < start < target]
+            assert batch.next_offset == min([target, *borders])
+            assert batch.leader_epoch == (known[-1] if known else batch.leader_epoch)
+            assert batch.leader_epoch >= latest
+            latest, end = batch.leader_epoch, batch.next_offset
+        assert end == target
+        return found
 
     @rule(data_=st.data())
     def delete_records(self, data_: st.DataObject) -> None:

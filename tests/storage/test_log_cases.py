@@ -14,8 +14,10 @@ import pytest
 from storage import LogConfig, PartitionLog, RecordBatch
 from storage.errors import (
     CorruptBatch,
+    FsyncFailed,
     InvalidRecord,
     LogClosed,
+    LogOffline,
     NotTruncatable,
     OffsetOutOfRange,
     StaleLeaderEpoch,
@@ -23,7 +25,9 @@ from storage.errors import (
 )
 from storage.log_durability import Work
 from storage.memdisk import MemDisk
+from storage.recovery import Verify
 from tests.storage.batches import commit, emptied, many, one
+from tests.storage.faults import FaultDisk
 from tests.storage.log_tools import DIRECTORY, TINY, check_boundary, files, fill, open_log
 from tests.storage.naive_log import Stored
 from tests.storage.sync_disk import SyncDisk
@@ -32,6 +36,12 @@ from tests.storage.sync_disk import SyncDisk
 @pytest.fixture
 def disk() -> SyncDisk:
     return SyncDisk(MemDisk())
+
+
+def killed(disk: SyncDisk) -> MemDisk:
+    """The disk as the end of the process leaves it: every byte is there and no lock is held."""
+    assert isinstance(disk.inner, MemDisk)
+    return disk.inner.copy()
 
 
 # The durable boundary --------------------------------------------------------------------------
@@ -149,6 +159,67 @@ def test_power_cut_behind_a_raised_log_start_leaves_a_log_that_opens(disk: SyncD
     log.raise_log_start_offset(3)
     reopened = open_log(disk.image())
     assert reopened.log_start_offset <= reopened.leo
+
+
+@pytest.mark.parametrize("verify", ["all", "unflushed"])
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_raised_log_start_survives_a_kill_and_a_power_cut(
+    disk: SyncDisk, is_flushed: bool, verify: Verify
+) -> None:
+    """Also above the durable end: what was hidden must not show again."""
+    log = open_log(disk)
+    log.become_leader(1)
+    fill(log, 3)
+    if is_flushed:
+        log.flush()
+    log.raise_log_start_offset(2)
+    log.become_leader(4)
+    fill(log, 1)
+    log.abandon()
+    for image, end in ((killed(disk), 4), (disk.image(), 3)):
+        again = open_log(image, verify=verify)
+        assert (again.log_start_offset, again.leo, again.report.warnings) == (2, end, ())
+        assert again.epochs.entries == ((1, 2), (4, 3))
+
+
+@pytest.mark.parametrize("epoch_is_written_by", ["the work", "the next leader"])
+def test_epoch_file_is_not_cut_to_a_log_start_that_a_kill_takes_back(
+    disk: SyncDisk, epoch_is_written_by: str
+) -> None:
+    """The order in which pending work runs does not matter: an older item may come first."""
+    log = open_log(disk, runs_pending=False)
+    log.become_leader(1)
+    fill(log, 3)
+    log.raise_log_start_offset(2)
+    works = log.take_pending()
+    assert {work.kind for work in works} == {"persist", "epochs"}
+    before = open_log(killed(disk))
+    assert (before.log_start_offset, before.epochs.entries) == (0, ((1, 0),))
+    if epoch_is_written_by == "the work":
+        log.run(next(work for work in works if work.kind == "epochs"))
+    else:
+        log.become_leader(3)
+    for image in (killed(disk), disk.image()):
+        again = open_log(image)
+        assert (again.log_start_offset, again.leo, again.report.warnings) == (2, 3, ())
+        assert again.epochs.entries[0] == (1, 2)
+
+
+def test_log_start_above_the_durable_end_is_not_written_where_the_flush_fails() -> None:
+    inner = MemDisk()
+    disk = FaultDisk(inner)
+    log = open_log(disk, runs_pending=False)
+    log.become_leader(1)
+    fill(log, 3)
+    log.raise_log_start_offset(2)
+    disk.fail("fsync", suffix=".log")
+    persist, epochs = log.take_pending()
+    with pytest.raises(FsyncFailed):
+        log.run(persist)
+    with pytest.raises(LogOffline):
+        log.run(epochs)
+    again = open_log(inner.copy())
+    assert (again.log_start_offset, again.report.warnings) == (0, ())
 
 
 def test_boundary_survives_a_kill_and_a_close(disk: SyncDisk) -> None:

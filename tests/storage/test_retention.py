@@ -22,6 +22,7 @@ from storage.retention import RetentionLimits, count_deletable
 from storage.state import SegmentSeal
 from tests.storage.cleaning import (
     DIRECTORY,
+    ONE_EACH,
     SMALL,
     batches_of,
     build,
@@ -204,6 +205,19 @@ def test_log_start_is_durable_before_a_file_goes() -> None:
     saved = calls.index(("rename", "boundary.tmp", "boundary"))
     first = min(n for n, c in enumerate(calls) if c[0] == "rename" and c[2].endswith(".deleted"))
     assert ("fsync_dir", "log", "") in calls[saved:first]
+
+
+def test_log_start_that_was_raised_before_is_durable_before_a_file_goes() -> None:
+    """Writing it down was pending work, and the process dies before that is done."""
+    disk = MemDisk()
+    log = PartitionLog.open(DIRECTORY, ONE_EACH, disk=disk, runs_pending=False)
+    for number in range(4):
+        log.append(data((b"a", b"%d" % number)))
+    log.flush()
+    log.raise_log_start_offset(3)
+    assert len(log.delete_old_segments(4)) == 3
+    again = open_log(disk.copy(), ONE_EACH, verify="unflushed")
+    assert (again.log_start_offset, again.leo, again.report.cuts) == (3, 4, ())
 
 
 def test_log_start_that_cannot_be_written_leaves_everything_as_it_was() -> None:
