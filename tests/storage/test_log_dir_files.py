@@ -35,7 +35,7 @@ def disk() -> FaultDisk:
 
 
 def test_boundaries_are_kafkas_container_with_six_fields_behind_the_name(disk: FaultDisk) -> None:
-    """A log start above the durable end is not written: a crash would leave it behind the end."""
+    """A log start above the durable end is flushed up to before it is written."""
     log_dir = open_dir(disk)
     log = filled(log_dir)
     log.flush()
@@ -43,9 +43,6 @@ def test_boundaries_are_kafkas_container_with_six_fields_behind_the_name(disk: F
     payments.raise_log_start_offset(1)
     payments.declare_gaps(9)
     size = log.size_bytes
-    cached = get(disk, "boundaries").splitlines()[3]
-    assert cached == f"payments 2 0 0 0 0 9 {checksum([0, 0, 0, 0, 9])}"
-    payments.flush()
     assert get(disk, "boundaries").splitlines() == [
         "0",
         "2",
