@@ -24,7 +24,9 @@ import os
 import stat as stat_module
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from attrs import frozen
 
 from storage.errors import (
     AccessDenied,
@@ -45,6 +47,8 @@ __all__ = [
     "DiskLock",
     "FileKind",
     "FileStat",
+    "LockProbe",
+    "LockState",
     "OsDisk",
     "disk_error",
 ]
@@ -146,6 +150,27 @@ class Disk(Protocol):
 
     def lock(self, path: Path) -> DiskLock:
         """Take an exclusive lock on the file ``path`` (created if missing), or ``LockHeld``."""
+
+
+@frozen
+class LockState:
+    """Who holds the lock on a file.
+
+    Attributes:
+        is_held: None where the system does not tell.
+        pid: the process that holds it, where that is known.
+    """
+
+    is_held: bool | None
+    pid: int | None = None
+
+
+@runtime_checkable
+class LockProbe(Protocol):
+    """What a disk may offer beyond ``Disk``: to ask about a lock without taking it."""
+
+    def lock_state(self, path: Path) -> LockState:
+        """Whether somebody holds what ``Disk.lock(path)`` takes. Creates and locks nothing."""
 
 
 _ERRORS: dict[int, type[DiskError]] = {
@@ -393,3 +418,40 @@ class OsDisk:
             os.close(fd)
             raise _wrap("lock", path, error) from error
         return _OsLock(path, fd)
+
+    def lock_state(self, path: Path) -> LockState:
+        # Taking the lock, shared and for a moment only, would be exact, but a broker that starts in
+        # that moment would fail. The system's table lacks only what processes of another PID
+        # namespace hold.
+        try:
+            found = os.lstat(path)
+        except FileNotFoundError:
+            return LockState(False)
+        except OSError as error:
+            raise _wrap("lock_state", path, error) from error
+        try:
+            with open("/proc/locks", encoding="ascii", errors="replace") as table:
+                rows = [line.split() for line in table]
+        except OSError:
+            return LockState(None)
+        return _flock_state(rows, found.st_dev, found.st_ino)
+
+
+def _flock_state(rows: list[list[str]], device: int, inode: int) -> LockState:
+    """What rows of ``/proc/locks`` say of one file.
+
+    A row is ``1: FLOCK ADVISORY WRITE 4711 fe:00:2146339 0 EOF``: process, device, inode; a process
+    that waits has ``->`` before the second field. Some file systems (btrfs) show another device
+    number there than ``stat`` does, so the inode alone makes it "unknown".
+    """
+    is_held: bool | None = False
+    for row in rows:
+        if len(row) < 6 or row[1:4] != ["FLOCK", "ADVISORY", "WRITE"]:
+            continue
+        place, _, number = row[5].rpartition(":")
+        if number != str(inode):
+            continue
+        if place == f"{os.major(device):02x}:{os.minor(device):02x}":
+            return LockState(True, int(row[4]) if row[4].isdigit() else None)
+        is_held = None
+    return LockState(is_held)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from attrs import define, field
 
-from storage.disk import Buffer, FileKind, FileStat, disk_error
+from storage.disk import Buffer, FileKind, FileStat, LockState, disk_error
 from storage.errors import DiskError, FileMissing
 
 __all__ = ["MemDisk"]
@@ -236,6 +236,12 @@ class MemDisk:
             raise disk_error("lock", path, errno.EWOULDBLOCK)
         inode.is_locked = True
         return _MemLock(self, inode)
+
+    def lock_state(self, path: Path) -> LockState:
+        """See ``storage.disk.LockProbe``."""
+        directory, name = self._place("lock_state", path)
+        node = directory.get(name)
+        return LockState(isinstance(node, _Inode) and node.is_locked)
 
     def _place(self, operation: str, path: Path, *, blame: Path | None = None) -> _Place:
         """Where ``path`` is or would be. An error names ``blame`` instead, if given."""
