@@ -10,13 +10,20 @@ Left out: what the entries mean, and when a checkpoint is due.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from storage.disk import Disk
 from storage.errors import CorruptCheckpoint, FileMissing
 
-__all__ = ["parse_int", "read_entries", "read_small", "replace_file", "write_entries"]
+__all__ = [
+    "parse_entries",
+    "parse_int",
+    "read_entries",
+    "read_small",
+    "replace_file",
+    "write_entries",
+]
 
 CHECKPOINT_MAX_BYTES = 64 << 20
 TMP_SUFFIX = ".tmp"
@@ -87,20 +94,31 @@ def read_entries(disk: Disk, path: Path, fields: int) -> list[list[str]] | None:
         raise CorruptCheckpoint(path, 0, "not UTF-8 text") from error
     if not lines[-1].strip():
         lines.pop()
-    if not lines:
-        return []
-    if lines[0].strip() != "0":
-        raise CorruptCheckpoint(path, 1, f"version {lines[0][:20]!r}, allowed is 0")
-    if len(lines) < 2:
-        return []
-    count = parse_int(path, 2, lines[1].strip())
-    entries = [line.split() for line in lines[2:]]
-    for number, entry in enumerate(entries, 3):
-        if len(entry) != fields:
-            raise CorruptCheckpoint(path, number, f"{len(entry)} fields, expected {fields}")
-    if count != len(entries):
-        raise CorruptCheckpoint(path, 2, f"count {count}, but {len(entries)} entries follow")
-    return entries
+    return list(parse_entries(path, lines, fields))
+
+
+def parse_entries(path: Path, lines: Iterable[str], fields: int) -> Iterator[list[str]]:
+    """The entries of a container, one by one, from its lines; a blank last line is left out.
+
+    Raises:
+        CorruptCheckpoint: as ``read_entries``, at the line concerned; a wrong count at the end.
+    """
+    count = 0
+    found = 0
+    for number, line in enumerate(lines, 1):
+        if number == 1:
+            if line.strip() != "0":
+                raise CorruptCheckpoint(path, 1, f"version {line[:20]!r}, allowed is 0")
+        elif number == 2:
+            count = parse_int(path, 2, line.strip())
+        else:
+            entry = line.split()
+            if len(entry) != fields:
+                raise CorruptCheckpoint(path, number, f"{len(entry)} fields, expected {fields}")
+            found += 1
+            yield entry
+    if count != found:
+        raise CorruptCheckpoint(path, 2, f"count {count}, but {found} entries follow")
 
 
 def parse_int(path: Path, line: int, text: str) -> int:

@@ -70,9 +70,9 @@ CLEANER_FILE = "cleaner-offset-checkpoint"
 METADATA_FILE = "partition.metadata"
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}\Z", re.ASCII)
-_DIRECTORY = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})\Z", re.ASCII)
+DIRECTORY_PATTERN = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})\Z", re.ASCII)
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}\Z", re.ASCII)
-_METADATA = re.compile(r"version: 0\ntopic_id: ([A-Za-z0-9_-]{22})\n?\Z", re.ASCII)
+METADATA_PATTERN = re.compile(r"version: 0\ntopic_id: ([A-Za-z0-9_-]{22})\n?\Z", re.ASCII)
 
 
 class TopicPartition(NamedTuple):
@@ -162,7 +162,7 @@ class LogDir:
         """The partitions that have a directory here, sorted by name."""
         found = []
         for name in self._disk.listdir(self.path):
-            match = _DIRECTORY.match(name)
+            match = DIRECTORY_PATTERN.match(name)
             if match is None or int(match[2]) > INT32_MAX or match[1] in (".", ".."):
                 continue
             if self._disk.stat(self.path / name).kind is FileKind.DIRECTORY:
@@ -231,7 +231,7 @@ class LogDir:
             data = read_small(self._disk, directory / METADATA_FILE)
         except (CorruptCheckpoint, DiskError):
             return None
-        match = _METADATA.match((data or b"").decode(errors="replace"))
+        match = METADATA_PATTERN.match((data or b"").decode(errors="replace"))
         return match[1] if match else None
 
     def _settle_topic_id(self, directory: Path, topic_id: str | None) -> None:
@@ -241,7 +241,7 @@ class LogDir:
             raise InvalidConfig(f"topic_id is {topic_id[:40]!r}, allowed are 22 of A-Za-z0-9_-")
         path = directory / METADATA_FILE
         data = read_small(self._disk, path)
-        match = _METADATA.match((data or b"").decode(errors="replace"))
+        match = METADATA_PATTERN.match((data or b"").decode(errors="replace"))
         if match is not None and match[1] != topic_id:
             raise InvalidConfig(f"{directory} belongs to topic id {match[1]}, not {topic_id}")
         if match is None:
@@ -304,7 +304,7 @@ class LogDir:
         try:
             entries = read_entries(self._disk, path, fields=3) or []
             return {
-                _name_of(path, line, topic, partition): max(0, parse_int(path, line, offset))
+                parse_name(path, line, topic, partition): max(0, parse_int(path, line, offset))
                 for line, (topic, partition, offset) in enumerate(entries, 3)
             }
         except (CorruptCheckpoint, DiskError) as error:
@@ -320,7 +320,7 @@ class LogDir:
             entries = read_entries(self._disk, path, fields=8) or []
             states: dict[TopicPartition, LogState] = {}
             for line, entry in enumerate(entries, 3):
-                name = _name_of(path, line, entry[0], entry[1])
+                name = parse_name(path, line, entry[0], entry[1])
                 if name in states:
                     raise CorruptCheckpoint(path, line, f"{name.directory_name} stands twice")
                 states[name] = parse_state(path, line, entry[2:])
@@ -392,7 +392,7 @@ class LogDir:
         self.previous_broker_epoch = epoch if type(epoch) is int else -1
         seals = content.get("seals")
         for directory_name, rows in seals.items() if isinstance(seals, dict) else ():
-            match = _DIRECTORY.match(directory_name)
+            match = DIRECTORY_PATTERN.match(directory_name)
             seal = Seal.from_json(rows)
             if match is not None and seal is not None:
                 self._seals[TopicPartition(match[1], int(match[2]))] = seal
@@ -437,7 +437,8 @@ class LogDir:
             raise LogClosed(f"log directory {self.path} is closed")
 
 
-def _name_of(path: Path, line: int, topic: str, partition: str) -> TopicPartition:
+def parse_name(path: Path, line: int, topic: str, partition: str) -> TopicPartition:
+    """The name in two fields of a checkpoint. Raises ``CorruptCheckpoint``."""
     number = parse_int(path, line, partition)
     try:
         return TopicPartition.checked(topic, number)

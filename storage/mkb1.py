@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct
 from struct import error as struct_error
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from storage.batch import (
@@ -49,7 +49,15 @@ from storage.batch import (
 from storage.codec import FrameFacts, OriginFacts, RecordFacts
 from storage.errors import BatchTooLarge, CorruptBatch, InvalidRecord
 
-__all__ = ["MAGIC", "MKB1", "Mkb1Codec", "decode_batch", "encode_batch"]
+__all__ = [
+    "MAGIC",
+    "MKB1",
+    "FrameHeader",
+    "Mkb1Codec",
+    "decode_batch",
+    "encode_batch",
+    "peek_header",
+]
 
 MAGIC: Final = b"MKB1"
 DEFAULT_MAX_BATCH_BYTES: Final = 16_777_216
@@ -346,6 +354,60 @@ def _decode_headers(frame: bytes, position: int, count: int) -> tuple[tuple[Head
             raise CorruptBatch("headers", f"header value of {value_size} bytes passes the end")
         headers.append(Header(key, value))
     return tuple(headers), position
+
+
+# A header without its records ------------------------------------------------------------------
+
+
+class FrameHeader(NamedTuple):
+    """Every field of a frame's header, as it stands there, sensible or not.
+
+    Attributes:
+        size_bytes: of the whole frame.
+        max_timestamp_ms: None in version 1, which has no such field.
+        transactional_id: as far as the bytes given hold it; ``id_bytes`` is its whole length.
+    """
+
+    size_bytes: int
+    version: int
+    base_offset: int
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    flags: int
+    last_offset_delta: int
+    id_bytes: int
+    record_count: int
+    max_timestamp_ms: int | None
+    transactional_id: bytes
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the batch."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def control(self) -> ControlType | None:
+        """What a marker says, None for data and for flags that make no sense."""
+        return _FLAGS.get(self.flags, (False, None))[1]
+
+
+def peek_header(frame: bytes | memoryview) -> FrameHeader:
+    """The header of a frame that ``check`` found whole; neither CRC nor records are looked at.
+
+    ``frame`` may end behind the header. Raises ``CorruptBatch`` where even that is not there.
+    """
+    is_long = len(frame) > _FRAME_BYTES and frame[_FRAME_BYTES] == 2
+    layout = _HEADER_V2 if is_long else _HEADER_V1
+    end = _FRAME_BYTES + layout.size
+    if len(frame) < end:
+        raise CorruptBatch("torn", f"{len(frame)} bytes, a header has {end}")
+    size_bytes = _FRAME_BYTES + _FRAME.unpack_from(frame)[1]
+    fields = layout.unpack_from(frame, _FRAME_BYTES)
+    id_end = min(end + fields[8], size_bytes)
+    timestamp = fields[10] if is_long else None
+    return FrameHeader._make((size_bytes, *fields[:10], timestamp, bytes(frame[end:id_end])))
 
 
 # The codec that a log is opened with -----------------------------------------------------------

@@ -35,6 +35,8 @@ __all__ = [
 BUFFER_BYTES: Final = 1 << 19
 GOOD_RANGES_MAX: Final = 16
 INDEX_VALUE_MAX: Final = 2**31 - 1
+SEARCH_END: Final = 2**32
+"""No segment reaches further, and so no look-ahead, whatever a file's size claims."""
 
 
 @frozen
@@ -283,10 +285,11 @@ def look_ahead(
 ) -> LookAhead:
     """Whole frames at or behind ``position`` with offsets from ``min_offset`` on, as ranges.
 
-    At most 16 ranges. The work is bounded by a multiple of the bytes searched, whatever they hold;
-    where it ends early, there may be more.
+    At most 16 ranges, none of them behind 4 GiB. The work is bounded by a multiple of the bytes
+    searched, whatever they hold; where it ends early, there may be more.
     """
-    size_bytes = file.size()
+    file_size_bytes = file.size()
+    size_bytes = min(file_size_bytes, SEARCH_END)
     budget = 4 * (size_bytes - position) + (64 << 20)
     ranges: list[GoodRange] = []
     skip_to = position
@@ -310,7 +313,7 @@ def look_ahead(
             return LookAhead(tuple(ranges), False)
         else:
             ranges.append(GoodRange(candidate, size, facts[1], facts[2]))
-    return LookAhead(tuple(ranges), True)
+    return LookAhead(tuple(ranges), size_bytes == file_size_bytes)
 
 
 def _check_at(
@@ -323,13 +326,16 @@ def _check_at(
         except CorruptBatch:
             return 0, None, len(head)
         return facts[0], facts, len(head)
-    size = codec.hop(head, 0)[0]
-    if size > min(config.read_limit_bytes, size_bytes - position):
-        return 0, None, len(head)
-    frame = head if size <= len(head) else file.read_at(position, size)
+    frame = head
     try:
+        size = codec.hop(head, 0)[0]
+        if size > min(config.read_limit_bytes, size_bytes - position):
+            return 0, None, len(head)
+        if size > len(head):
+            frame = file.read_at(position, size)
         facts = codec.check(memoryview(frame), 0, len(frame), config.read_limit_bytes)
     except CorruptBatch:
+        # Not whole, or changed since its magic was found: a dump reads a log that others write.
         return 0, None, len(frame)
     return facts[0], facts, len(frame)
 
