@@ -7,7 +7,10 @@ import io
 import re
 from pathlib import Path
 
+import pytest
+
 from storage import ControlType, Header, Record, decode_batch, encode_batch
+from storage.dump import main
 
 README = (Path(__file__).parents[2] / "storage" / "README.md").read_text()
 
@@ -43,3 +46,18 @@ def test_module_table_in_readme_names_every_module() -> None:
     named = set(re.findall(r"`([a-z_0-9]+)`", table))
     modules = {path.stem for path in (Path(__file__).parents[2] / "storage").glob("*.py")}
     assert modules - {"__init__", "experiment"} <= named
+
+
+def test_dumps_in_readme_are_what_the_commands_print(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("py")[0], "storage/README.md", "exec"), {})
+    examples = re.findall(r"```sh\n(.*?)\n```\n```text\n(.*?)```", README, re.DOTALL)
+    assert len(examples) == 2
+    for command, expected in examples:
+        printed = io.StringIO()
+        python, option, module, *arguments = command.split()
+        assert (python, option, module) == ("python", "-m", "storage.dump")
+        assert main(arguments, out=printed) == 1
+        assert printed.getvalue() == expected
