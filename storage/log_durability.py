@@ -136,7 +136,7 @@ class DurableLog(LogReader):
             for base, creation, tokens, writes in token.files:
                 segment = by_base.get(base)
                 if segment is not None and segment.creation == creation:
-                    segment.complete_fsync(tokens)
+                    segment.complete_fsync(tokens, writes)
                     segment.synced_writes = writes
             if token.directory_changes > self._directory_synced:
                 self._disk.fsync_dir(self.directory)
@@ -216,6 +216,8 @@ class DurableLog(LogReader):
         start = min(state.log_start_offset or 0, state.boundary.end_offset)
         self._store.save(evolve(state, log_start_offset=start))
         self._saved_log_start = start
+        if start < (state.log_start_offset or 0):
+            self._add_work("persist")
 
     def _persist(self) -> None:
         """Save the state, after a flush where the log start is above the durable end."""

@@ -151,7 +151,7 @@ def _open_found(
     if found.segments and not found.is_clean:
         # A process that died may have removed names or cut the tail, but not durably so.
         disk.fsync_dir(directory)
-        segments[-1].has_undurable_cut = True
+        segments[-1].undurable_cut = segments[-1].writes
     rebuilt = [name for segment in segments for name in segment.rebuilt]
     if changed and listing.bases:
         rebuilt.append(EPOCH_FILE)

@@ -22,6 +22,7 @@ from storage.checkpoints import remove_if_there
 from storage.codec import Codec, FrameFacts
 from storage.config import INT32_MAX, LogConfig
 from storage.disk import Disk, DiskLock, OsDisk
+from storage.epochs import LeaderEpochCache
 from storage.errors import (
     CorruptBatch,
     CorruptIndex,
@@ -345,7 +346,7 @@ class PartitionLog(CleanableLog):
 
     def _roll(self, now_ms: int | None) -> None:
         old = self._active
-        if old.has_undurable_cut:
+        if old.undurable_cut is not None:
             # Else a power loss could bring the cut tail back over the new segment's offsets.
             self._sync_cut(old)
         try:
@@ -386,7 +387,7 @@ class PartitionLog(CleanableLog):
         except DiskError as error:
             self._failure = error
             raise
-        segment.has_undurable_cut = False
+        segment.undurable_cut = None
 
     def _note_clock(self, now_ms: int) -> None:
         if self._active.created_ms is None and self._active.expires_ms == OFFSET_END:
@@ -474,7 +475,9 @@ class PartitionLog(CleanableLog):
         epoch = max(self._last_batch_epoch(), 0)
         visible = max(self._leo, self.log_start_offset)
         if visible < target and self._epochs.epoch_for_offset(visible) < 0:
-            self._assign_epochs([(epoch, visible)])
+            entries = ((epoch, visible), *self._epochs.entries)
+            self._epochs = LeaderEpochCache(entries, rules=self.config.rules)
+            self._write_epochs()
         starts = [start for _, start in self._epochs.entries if self._leo < start < target]
         for end in (*starts, target):
             base_offset = self._leo

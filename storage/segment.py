@@ -59,7 +59,7 @@ class Segment:
         "disk",
         "expires_ms",
         "gaps_end",
-        "has_undurable_cut",
+        "undurable_cut",
         "hint",
         "is_active",
         "last_position",
@@ -105,7 +105,7 @@ class Segment:
         self.writes = 0
         self.synced_writes = 0
         self.gaps_end = gaps_end
-        self.has_undurable_cut = False
+        self.undurable_cut: int | None = None
         self.is_active = False
 
     # Making one --------------------------------------------------------------------------------
@@ -306,16 +306,20 @@ class Segment:
             self.time_index.begin_fsync(),
         )
 
-    def complete_fsync(self, tokens: tuple[int, int, int]) -> None:
-        """Log first: an index must not be durable ahead of what it points to."""
+    def complete_fsync(self, tokens: tuple[int, int, int], writes: int) -> None:
+        """Log first: an index must not be durable ahead of what it points to.
+
+        ``writes`` is what the segment's was when the fsync began.
+        """
         self.file().complete_fsync(tokens[0])
-        self.has_undurable_cut = False
+        if self.undurable_cut is not None and self.undurable_cut <= writes:
+            self.undurable_cut = None
         self.index.complete_fsync(tokens[1])
         self.time_index.complete_fsync(tokens[2])
 
     def flush(self) -> None:
         """Make log and indexes durable; the directory entry is the caller's."""
-        self.complete_fsync(self.begin_fsync())
+        self.complete_fsync(self.begin_fsync(), self.writes)
 
     # Appending ---------------------------------------------------------------------------------
 
@@ -447,7 +451,7 @@ class Segment:
         """
         if position < self.size_bytes:
             self.file().truncate(position)
-            self.has_undurable_cut = True
+            self.undurable_cut = self.writes + 1
         self._load_indexes()
         self._indexes.truncate_to(offset)
         self.size_bytes = position

@@ -110,6 +110,21 @@ def do_truncate_during_flush(log: PartitionLog, history: History) -> None:
     history.note_durable(log)
 
 
+def do_roll_behind_a_cut_that_a_flush_precedes(log: PartitionLog, history: History) -> None:
+    """What the flush makes durable has been cut by then, and the cut is not durable."""
+    log._runs_pending = False
+    append(log, history, b"cut", b"cut too")
+    append(log, history, b"cut as well")
+    token = log.begin_flush()
+    target = log.leo - 3
+    history.durable = min(history.durable, target)
+    log.truncate_to(target)
+    log.complete_flush(token)
+    append(log, history, b"instead")
+    log.roll()
+    append(log, history, b"rolled")
+
+
 def do_truncate(log: PartitionLog, history: History, target: int) -> None:
     history.durable = min(history.durable, target)
     log.truncate_to(target)
@@ -291,6 +306,7 @@ CASES = [
     _case("flush", do_flush),
     _case("flush in two calls", do_flush_in_two_calls),
     _case("truncate during a flush", do_truncate_during_flush),
+    _case("roll behind a cut in a flush", do_roll_behind_a_cut_that_a_flush_precedes),
     _case("truncate cached records", partial(do_truncate, target=6)),
     _case("truncate durable records", partial(do_truncate, target=3)),
     _case("truncate to the first offset", partial(do_truncate, target=0)),

@@ -70,7 +70,7 @@ def without(owner: type, method: str, *, caller: str) -> Plant:
 
 
 def flush_skips_the_log_file(patch: pytest.MonkeyPatch) -> None:
-    def complete_fsync(self: Segment, tokens: tuple[int, int, int]) -> None:
+    def complete_fsync(self: Segment, tokens: tuple[int, int, int], _: int) -> None:
         self.index.complete_fsync(tokens[1])
         self.time_index.complete_fsync(tokens[2])
 
@@ -102,9 +102,18 @@ def truncation_forgets_outstanding_flushes(patch: pytest.MonkeyPatch) -> None:
 
 def roll_forgets_the_cut(patch: pytest.MonkeyPatch) -> None:
     def sync_cut(self: PartitionLog, segment: Segment) -> None:
-        segment.has_undurable_cut = False
+        segment.undurable_cut = None
 
     patch.setattr(PartitionLog, "_sync_cut", sync_cut)
+
+
+def flush_forgets_a_later_cut(patch: pytest.MonkeyPatch) -> None:
+    real = Segment.complete_fsync
+
+    def complete_fsync(self: Segment, tokens: tuple[int, int, int], writes: int) -> None:
+        real(self, tokens, max(writes, self.writes))
+
+    patch.setattr(Segment, "complete_fsync", complete_fsync)
 
 
 def opening_forgets_the_cut(patch: pytest.MonkeyPatch) -> None:
@@ -113,7 +122,7 @@ def opening_forgets_the_cut(patch: pytest.MonkeyPatch) -> None:
 
     def open_parts(*args: Any) -> Any:
         opened = real(*args)
-        opened.segments[-1].has_undurable_cut = False
+        opened.segments[-1].undurable_cut = None
         return opened
 
     patch.setattr(partition_log, "open_parts", open_parts)
@@ -248,6 +257,12 @@ PLANTED = (
     ),
     Planted(
         "roll over a cut that is not durable", roll_forgets_the_cut, "truncate and roll", "overlaps"
+    ),
+    Planted(
+        "roll over a cut that an earlier flush does not cover",
+        flush_forgets_a_later_cut,
+        "roll behind a cut in a flush",
+        "overlaps",
     ),
     Planted(
         "roll over a dead process's cut",

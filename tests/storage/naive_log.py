@@ -162,14 +162,14 @@ class NaiveLog:
 
     def _fill_hole(self, last: NaiveSegment, target: int) -> None:
         """Empty batches, one an epoch: nothing else says where the log and its epochs end."""
-        newest = max([0, *dict(self.epochs), *(s.batch.leader_epoch for s in self.stored())])
-        if not self.epochs:
-            self.epochs = [(newest, last.end)]
+        epoch = max([0, *(s.batch.leader_epoch for s in self.stored())])
+        first = max(last.end, self.start)
+        if first < target and naive_epochs.epoch_for_offset(self.epochs, first) < 0:
+            self.epochs = [(epoch, first), *(e for e in self.epochs if e[0] > epoch)]
         starts = [start for _, start in self.epochs if last.end < start < target]
         for end in [*starts, target]:
-            epoch = naive_epochs.epoch_for_offset(self.epochs, last.end)
-            batch = emptied(last.end, end - last.end, newest if epoch < 0 else epoch)
-            last.stored.append(Stored.of(batch))
+            epoch = max(epoch, naive_epochs.epoch_for_offset(self.epochs, last.end))
+            last.stored.append(Stored.of(emptied(last.end, end - last.end, epoch)))
 
     def restart_at(self, offset: int) -> None:
         self.segments = [NaiveSegment(offset)]

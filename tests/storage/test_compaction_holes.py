@@ -179,6 +179,46 @@ def test_bridge_that_begins_below_the_log_start_leaves_the_epochs_above_it_alone
     assert (again.report.warnings, again.epochs.entries) == ((), ((1, 1), (2, 3)))
 
 
+def test_bridge_before_the_first_epoch_that_is_known() -> None:
+    """A follower's log begins inside a hole of its leader's."""
+    disk = MemDisk()
+    log = open_log(disk, CONFIG)
+    log.declare_gaps(4)
+    for offset in (4, 5):
+        batch = data((b"a", b"1")).assign(offset, 3)
+        log.append_replica_batch(batch)
+    log.roll()
+    log.become_leader(3)
+    log.append(data((None, b"active")))
+    log.flush()
+    run(log)
+    assert [batch.base_offset for batch in batches_of(log)] == [5, 6]
+    assert log.epochs.entries == ((3, 4),)
+    log.truncate_to(5)
+    fillers = [(b.base_offset, b.next_offset, b.leader_epoch) for b in batches_of(log)]
+    assert fillers == [(0, 4, 0), (4, 5, 3)]
+    assert log.epochs.entries == ((0, 0), (3, 4))
+    log.append(data((b"b", b"1")))
+    log.close()
+    again = open_log(disk, CONFIG)
+    assert (again.report.warnings, again.report.rebuilt, again.leo) == ((), (), 6)
+
+
+def test_log_start_inside_a_bridge_survives_a_kill() -> None:
+    disk = MemDisk()
+    log = open_log(disk, CONFIG)
+    for _ in range(3):
+        log.append(data((b"a", None)))
+    log.roll()
+    log.flush()
+    run(log)
+    log.raise_log_start_offset(1)
+    log.truncate_to(2)
+    again = open_log(disk.copy(), CONFIG)
+    assert (again.log_start_offset, again.epochs.entries) == (1, ((0, 1),))
+    assert (again.report.rebuilt, again.report.warnings) == ((), ())
+
+
 def test_truncation_inside_an_emptied_batch_is_refused() -> None:
     log = open_log(MemDisk(), CONFIG)
     log.append(data((b"a", b"1"), (b"b", b"1")))
