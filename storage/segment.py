@@ -59,7 +59,6 @@ class Segment:
         "disk",
         "expires_ms",
         "gaps_end",
-        "undurable_cut",
         "hint",
         "is_active",
         "last_position",
@@ -69,6 +68,7 @@ class Segment:
         "size_bytes",
         "size_limit_bytes",
         "synced_writes",
+        "undurable_cut",
         "writes",
     )
 
