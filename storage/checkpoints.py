@@ -78,8 +78,13 @@ def write_entries(
     replace_file(disk, path, text.encode(), fsync=fsync)
 
 
-def read_entries(disk: Disk, path: Path, fields: int) -> list[list[str]] | None:
-    """The entries of a container, each of exactly ``fields`` fields; None where it is missing.
+def read_entries(
+    disk: Disk, path: Path, fields: int, *, optional: int = 0
+) -> list[list[str]] | None:
+    """The entries of a container, each of ``fields`` fields; None where it is missing.
+
+    Args:
+        optional: how many fields more an entry may have.
 
     Raises:
         CorruptCheckpoint: another version, a malformed line, or a count that does not match.
@@ -94,10 +99,12 @@ def read_entries(disk: Disk, path: Path, fields: int) -> list[list[str]] | None:
         raise CorruptCheckpoint(path, 0, "not UTF-8 text") from error
     if not lines[-1].strip():
         lines.pop()
-    return list(parse_entries(path, lines, fields))
+    return list(parse_entries(path, lines, fields, optional))
 
 
-def parse_entries(path: Path, lines: Iterable[str], fields: int) -> Iterator[list[str]]:
+def parse_entries(
+    path: Path, lines: Iterable[str], fields: int, optional: int = 0
+) -> Iterator[list[str]]:
     """The entries of a container, one by one, from its lines; a blank last line is left out.
 
     Raises:
@@ -113,7 +120,7 @@ def parse_entries(path: Path, lines: Iterable[str], fields: int) -> Iterator[lis
             count = parse_int(path, 2, line.strip())
         else:
             entry = line.split()
-            if len(entry) != fields:
+            if not fields <= len(entry) <= fields + optional:
                 raise CorruptCheckpoint(path, number, f"{len(entry)} fields, expected {fields}")
             found += 1
             yield entry

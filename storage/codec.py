@@ -9,11 +9,11 @@ Left out: compression, and anything about files.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from storage.batch import ControlType, RecordBatch
 
-__all__ = ["Codec", "FrameFacts", "HopFacts", "OriginFacts", "RecordFacts"]
+__all__ = ["Codec", "FrameFacts", "HopFacts", "OriginFacts", "ProducerFacts", "RecordFacts"]
 
 FrameFacts = tuple[int, int, int, int, int]
 """size in bytes, base offset, next offset, leader epoch, max timestamp ms (-1 none).
@@ -33,6 +33,32 @@ RecordFacts = tuple[int, bytes | None, bool, int, int, int]
 begins and ends, as positions that mean something to the codec only."""
 
 
+class ProducerFacts(NamedTuple):
+    """What a frame's header says of the idempotent producer that sent the batch.
+
+    A leader checks these numbers; in a replicated frame epoch and sequence may be anything.
+
+    Attributes:
+        producer_id: 0 or more.
+        producer_epoch: 0 to 2^31-1; negative for none.
+        base_sequence: sequence of offset delta 0, 0 to 2^31-1; negative for none. A control batch
+            has none, whatever its header holds.
+        base_offset: 0 or more.
+        last_offset_delta: 0 to 2^31-1. Sequences run along with offsets, so it tells the last one.
+        timestamp_ms: the largest of the records or a marker's own; -1 for none, and where the
+            header has no such field.
+        is_control: the batch is a transaction marker.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    base_offset: int
+    last_offset_delta: int
+    timestamp_ms: int
+    is_control: bool
+
+
 class Codec(Protocol):
     """One frame format.
 
@@ -41,6 +67,9 @@ class Codec(Protocol):
         magic: bytes that every frame begins with, so that recovery can look for whole frames
             behind damage; empty where the format has none.
         hop_bytes: how many bytes ``hop`` needs.
+        producer_at: where in a frame the producer id begins. It is a signed big-endian number and
+            negative for none, so one byte tells whether ``producer_facts`` is worth a call.
+        producer_bytes: how many bytes ``producer_facts`` needs; of a shorter frame, all.
     """
 
     @property
@@ -49,6 +78,10 @@ class Codec(Protocol):
     def magic(self) -> bytes: ...
     @property
     def hop_bytes(self) -> int: ...
+    @property
+    def producer_at(self) -> int: ...
+    @property
+    def producer_bytes(self) -> int: ...
 
     def check(
         self, buffer: bytes | bytearray | memoryview, position: int, end: int, max_batch_bytes: int
@@ -61,6 +94,12 @@ class Codec(Protocol):
 
     def hop(self, buffer: bytes | memoryview, position: int) -> HopFacts:
         """The header's facts without a CRC check, for stepping over frames known to be whole."""
+
+    def producer_facts(self, buffer: bytes | memoryview, position: int) -> ProducerFacts | None:
+        """The producer of the frame at ``position``, from its header alone; None without one.
+
+        No CRC check. Raises ``CorruptBatch`` where the header cannot be one.
+        """
 
     def origin(self, buffer: bytes, position: int) -> OriginFacts:
         """Who wrote the frame at ``position``, which passed ``check``."""

@@ -81,6 +81,8 @@ class LogConfig:
         max_batch_bytes: size of a whole frame that is appended or replicated. 60 to 2^31-1. What
             is in the log already may have up to 16 MiB, whatever this says now.
         open_files_max: how many closed segments keep an open file. 1 to 65,536.
+        producer_expiry_ms: a producer that was idle for this long may be forgotten. 1 to 2^63-1.
+            Kafka: ``producer.id.expiration.ms``.
         rules: guards inside storage.
     """
 
@@ -92,6 +94,7 @@ class LogConfig:
     )
     max_batch_bytes: int = field(default=16 << 20, validator=_between(60, INT32_MAX))
     open_files_max: int = field(default=16, validator=_between(1, 65_536))
+    producer_expiry_ms: int = field(default=24 * 3_600_000, validator=_between(1, 2**63 - 1))
     rules: LogRules = field(factory=LogRules)
 
     @property

@@ -35,6 +35,7 @@ __all__ = [
     "ForeignFile",
     "FsyncFailed",
     "InvalidConfig",
+    "InvalidProducerEpoch",
     "InvalidRecord",
     "LockHeld",
     "LogClosed",
@@ -42,6 +43,7 @@ __all__ = [
     "NotRegularFile",
     "NotTruncatable",
     "OffsetOutOfRange",
+    "OutOfOrderSequence",
     "StaleLeaderEpoch",
     "StorageError",
     "UnexpectedOffset",
@@ -103,6 +105,32 @@ class StaleLeaderEpoch(StorageError):
         super().__init__(f"leader epoch {seen} is below the log's latest epoch {latest}")
         self.seen = seen
         self.latest = latest
+
+
+class InvalidProducerEpoch(StorageError):
+    """A client's batch carries a producer epoch below the one that the log knows: a zombie's."""
+
+    def __init__(self, producer_id: int, seen: int, current: int) -> None:
+        super().__init__(f"producer {producer_id}: epoch {seen}, the log knows epoch {current}")
+        self.producer_id = producer_id
+        self.seen = seen
+        self.current = current
+
+
+class OutOfOrderSequence(StorageError):
+    """A client's batch is neither the producer's next one nor one of its last five.
+
+    ``seen`` is its first sequence, ``expected`` the one sequence that would have been accepted.
+    """
+
+    def __init__(self, producer_id: int, producer_epoch: int, seen: int, expected: int) -> None:
+        super().__init__(
+            f"producer {producer_id} epoch {producer_epoch}: sequence {seen}, expected {expected}"
+        )
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.seen = seen
+        self.expected = expected
 
 
 class NotTruncatable(StorageError):

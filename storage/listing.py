@@ -18,6 +18,7 @@ from storage.checkpoints import TMP_SUFFIX
 from storage.disk import Disk, FileKind
 from storage.epochs import EPOCH_FILE
 from storage.errors import ForeignFile, NotRegularFile
+from storage.producer_snapshots import SNAPSHOT_SUFFIX
 from storage.segment_indexes import LOG_SUFFIX
 from storage.state import BOUNDARY_FILE, SEAL_FILE
 
@@ -29,6 +30,7 @@ SWAP_SUFFIX = ".swap"
 _SEGMENT_FILE = re.compile(
     r"([0-9]{20})\.(log|index|timeindex)(\.deleted|\.cleaned|\.swap)?\Z", re.ASCII
 )
+_SNAPSHOT_FILE = re.compile(rf"([0-9]{{20}}){re.escape(SNAPSHOT_SUFFIX)}\Z", re.ASCII)
 _OWN_TMP = {
     name + TMP_SUFFIX for name in (EPOCH_FILE, BOUNDARY_FILE, SEAL_FILE, "partition.metadata")
 }
@@ -42,11 +44,13 @@ class Listing:
         bases: of segment files.
         swap_bases: of log files that compaction completed and did not get to put in place.
         cleaned_bases: of files of compaction outputs that were not completed.
+        snapshots: offsets of producer snapshots, rising.
     """
 
     bases: list[int] = field(factory=list)
     swap_bases: list[int] = field(factory=list)
     cleaned_bases: list[int] = field(factory=list)
+    snapshots: list[int] = field(factory=list)
     left_over: list[Path] = field(factory=list)
     ignored: list[str] = field(factory=list)
 
@@ -81,9 +85,18 @@ def list_directory(disk: Disk, directory: Path) -> Listing:
         elif match is not None:
             if match[1] + LOG_SUFFIX not in present:
                 _note_left_over(disk, listing, path)
+        elif _is_snapshot(disk, path):
+            listing.snapshots.append(int(name[:20]))
         elif name not in (EPOCH_FILE, BOUNDARY_FILE, SEAL_FILE, ".lock", "partition.metadata"):
             listing.ignored.append(name)
     return listing
+
+
+def _is_snapshot(disk: Disk, path: Path) -> bool:
+    match = _SNAPSHOT_FILE.match(path.name)
+    if match is None or int(match[1]) >= OFFSET_END:
+        return False
+    return disk.stat(path).kind is FileKind.FILE
 
 
 def _note_suffixed(disk: Disk, listing: Listing, path: Path, base: int, ending: str) -> None:

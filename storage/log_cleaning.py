@@ -111,6 +111,7 @@ class CleanableLog(EpochLog):
         self._layout_version += 1
         for _ in range(count):
             self._retire(0)
+        self._note_superfluous()
         self._settle()
         return tuple(facts[:count])
 

@@ -9,7 +9,7 @@ Files in the directory itself, text ones in Kafka's container (``storage.checkpo
     anything is loaded, written last at ``close``. A partition whose seal does not match counts as
     uncleanly closed, alone.
 ``boundaries``
-    ``topic partition`` and the six fields of a boundary entry (``storage.state``).
+    ``topic partition`` and the fields of a boundary entry (``storage.state``).
 ``recovery-point-offset-checkpoint``, ``log-start-offset-checkpoint``,
 ``replication-offset-checkpoint``, ``cleaner-offset-checkpoint``
     ``topic partition offset``: end of the durable part, log start, high watermark, and where
@@ -53,9 +53,9 @@ from storage.state import (
     Boundary,
     LogState,
     Seal,
-    checksum,
     load_json,
     parse_state,
+    state_fields,
 )
 
 __all__ = ["LogDir", "TopicPartition"]
@@ -317,7 +317,7 @@ class LogDir:
         """States by partition; None where the file is there and cannot be read."""
         path = self.path / BOUNDARIES_FILE
         try:
-            entries = read_entries(self._disk, path, fields=8) or []
+            entries = read_entries(self._disk, path, fields=8, optional=1) or []
             states: dict[TopicPartition, LogState] = {}
             for line, entry in enumerate(entries, 3):
                 name = parse_name(path, line, entry[0], entry[1])
@@ -347,18 +347,7 @@ class LogDir:
         assert state.boundary is not None
         states = dict(self._states or {})
         states[name] = evolve(state, warnings=())
-        entries = []
-        for key in sorted(states):
-            kept = states[key]
-            assert kept.boundary is not None
-            numbers = [
-                kept.boundary.segment_base,
-                kept.boundary.size_bytes,
-                kept.boundary.end_offset,
-                kept.log_start_offset or 0,
-                kept.gaps_end,
-            ]
-            entries.append([key.topic, key.partition, *numbers, checksum(numbers)])
+        entries = [[*key, *state_fields(states[key])] for key in sorted(states)]
         if self._log_starts.get(name, 0) > (state.log_start_offset or 0):
             # First, or a crash in between would leave a log start behind the log's end.
             starts = {**self._log_starts, name: state.log_start_offset or 0}

@@ -19,9 +19,10 @@ from storage.checkpoints import remove_if_there
 from storage.disk import DiskLock
 from storage.epochs import write_epochs
 from storage.errors import DiskError, FsyncFailed, LogClosed, LogOffline
-from storage.log_reader import LogReader
+from storage.log_producers import ProducerLog
 from storage.opening import Opened
 from storage.reading import locate
+from storage.segment import Segment
 from storage.state import Boundary, LogState, Seal, StateStore
 
 __all__ = ["DurableLog", "FlushToken", "Work"]
@@ -33,7 +34,8 @@ class Work:
 
     Kinds: ``flush`` (args: the offset up to which), ``persist`` (the durable boundary and log
     start, after a flush where the start is above the boundary), ``epochs`` (the epoch file),
-    ``delete`` (args: names of renamed files).
+    ``delete`` (args: names of renamed files), ``snapshot`` (the producer state, which took a long
+    replay to find), ``prune`` (producer snapshots that newer ones stand in for).
     """
 
     id: int
@@ -52,7 +54,7 @@ class FlushToken:
     directory_changes: int
 
 
-class DurableLog(LogReader):
+class DurableLog(ProducerLog):
     """What makes a log durable, and what ends its service."""
 
     _store: StateStore
@@ -71,6 +73,8 @@ class DurableLog(LogReader):
         self._mark_unsynced()
         if opened.epochs_changed:
             self._add_work("epochs")
+        if opened.producers.was_long:
+            self._add_work("snapshot")
         if not opened.is_boundary_known:
             self._add_work("flush", self._leo)
             self._add_work("persist")
@@ -138,6 +142,7 @@ class DurableLog(LogReader):
                 if segment is not None and segment.creation == creation:
                     segment.complete_fsync(tokens, writes)
                     segment.synced_writes = writes
+            has_synced = self._snapshots.sync(token.boundary.end_offset)
             if token.directory_changes > self._directory_synced:
                 self._disk.fsync_dir(self.directory)
                 self._directory_synced = token.directory_changes
@@ -149,6 +154,17 @@ class DurableLog(LogReader):
             segment = self._segments[self._segment_number(ceiling)]
             boundary = Boundary(segment.base_offset, locate(segment, ceiling), ceiling)
         self._raise_boundary(boundary)
+        if has_synced:
+            self._note_superfluous()
+
+    def _sync_cut(self, segment: Segment) -> None:
+        if segment.undurable_cut is not None:
+            try:
+                segment.file().fsync()
+            except DiskError as error:
+                self._failure = error
+                raise
+            segment.undurable_cut = None
 
     def flush(self) -> None:
         """Make everything appended so far durable. Raises as ``complete_flush`` does."""
@@ -172,6 +188,10 @@ class DurableLog(LogReader):
         try:
             if self._failure is None:
                 self._complete(self.begin_flush())
+                if self._take_snapshot():
+                    # Behind the log's own flush: a snapshot must not outlive what it is of.
+                    self._directory_changes += 1
+                    self._complete(self.begin_flush())
                 self.run_pending()
                 self._store.save_seal(Seal(tuple(s.seal() for s in self._segments)))
         finally:
@@ -256,10 +276,15 @@ class DurableLog(LogReader):
             elif work.kind == "delete":
                 for name in work.args:
                     remove_if_there(self._disk, self.directory / name)
+            elif work.kind == "snapshot":
+                # Else a power loss could bring a cut tail back that the snapshot does not know.
+                self._sync_cut(self._active)
+                self._directory_changes += self._take_snapshot()
+            elif work.kind == "prune":
+                self._snapshots.drop(self._superfluous_snapshots())
             else:
-                raise ValueError(
-                    f"work kind is {work.kind!r}, allowed: flush persist epochs delete"
-                )
+                allowed = "flush persist epochs delete snapshot prune"
+                raise ValueError(f"work kind is {work.kind!r}, allowed: {allowed}")
         except DiskError as error:
             self._note_failure(error)
             raise
@@ -276,6 +301,10 @@ class DurableLog(LogReader):
         if key not in self._pending:
             self._next_id += 1
             self._pending[key] = Work(self._next_id, kind, args)
+
+    def _note_superfluous(self) -> None:
+        if self._superfluous_snapshots():
+            self._add_work("prune")
 
     def _settle(self) -> None:
         """Run pending work at once, on a log that does so.

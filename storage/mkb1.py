@@ -46,7 +46,7 @@ from storage.batch import (
     check_fields,
     dense_deltas,
 )
-from storage.codec import FrameFacts, OriginFacts, RecordFacts
+from storage.codec import FrameFacts, OriginFacts, ProducerFacts, RecordFacts
 from storage.errors import BatchTooLarge, CorruptBatch, InvalidRecord
 
 __all__ = [
@@ -75,12 +75,17 @@ _PEEK: Final = Struct(">4sIIBqI17xi6xq")
 _HOP: Final = Struct(">4sI5xqI17xi")
 # producer id, flags
 _ORIGIN: Final = Struct(">25xq8xB")
+# base offset, producer id, producer epoch, base sequence, flags, last offset delta, max timestamp
+_PRODUCER_V1: Final = Struct(">13xq4xqiiBi6x")
+_PRODUCER_V2: Final = Struct(">13xq4xqiiBi6xq")
 
 _FRAME_BYTES: Final = _FRAME.size
 _V1_BYTES: Final = _HEADER_V1.size
 _V2_BYTES: Final = _HEADER_V2.size
 _PEEK_BYTES: Final = _PEEK.size
 _RECORD_BYTES: Final = _RECORD.size
+_VERSION_AT: Final = _FRAME_BYTES
+_PRODUCER_AT: Final = _FRAME_BYTES + 13
 
 _TRANSACTIONAL: Final = 1
 _COMMIT: Final = 2
@@ -419,6 +424,8 @@ class Mkb1Codec:
     name = "mkb1"
     magic = MAGIC
     hop_bytes = _HOP.size
+    producer_at = _PRODUCER_AT
+    producer_bytes = _PRODUCER_V2.size
 
     def check(
         self, buffer: bytes | bytearray | memoryview, position: int, end: int, max_batch_bytes: int
@@ -474,6 +481,29 @@ class Mkb1Codec:
         if magic != MAGIC:
             raise CorruptBatch("magic", f"{magic!r}")
         return length + _FRAME_BYTES, base, base + last_delta + 1, epoch
+
+    def producer_facts(self, buffer: bytes | memoryview, position: int) -> ProducerFacts | None:
+        if buffer[position + _PRODUCER_AT] >= 128:
+            return None
+        version = buffer[position + _VERSION_AT]
+        try:
+            if version == 2:
+                base, producer_id, epoch, sequence, flags, delta, timestamp_ms = (
+                    _PRODUCER_V2.unpack_from(buffer, position)
+                )
+            elif version == 1:
+                base, producer_id, epoch, sequence, flags, delta = _PRODUCER_V1.unpack_from(
+                    buffer, position
+                )
+                timestamp_ms = -1
+            else:
+                raise CorruptBatch("version", f"{version}, allowed is 1 or 2")
+        except struct_error as error:
+            raise CorruptBatch("torn", f"{len(buffer) - position} bytes are there") from error
+        is_control = flags & (_COMMIT | _ABORT) != 0
+        if is_control:
+            sequence = -1
+        return ProducerFacts(producer_id, epoch, sequence, base, delta, timestamp_ms, is_control)
 
     def origin(self, buffer: bytes, position: int) -> OriginFacts:
         producer_id, flags = _ORIGIN.unpack_from(buffer, position)

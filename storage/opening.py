@@ -26,6 +26,8 @@ from storage.errors import (
     NotRegularFile,
 )
 from storage.listing import list_directory
+from storage.producer_replay import Recovered, first_producer_offset, recover_producers
+from storage.producer_snapshots import SnapshotFiles
 from storage.reading import frame_at
 from storage.recovery import (
     OpenReport,
@@ -54,6 +56,7 @@ class Opened:
         state: with the effective log start offset.
         is_boundary_known: otherwise a flush is due, to find a boundary again.
         epochs_changed: the epoch file does not hold what the cache holds.
+        producers, snapshots: the producer state at the log's end, and the files it is kept in.
     """
 
     segments: list[Segment]
@@ -61,6 +64,8 @@ class Opened:
     is_boundary_known: bool
     epochs: LeaderEpochCache
     epochs_changed: bool
+    producers: Recovered
+    snapshots: SnapshotFiles
     report: OpenReport
 
 
@@ -144,8 +149,14 @@ def _open_found(
     settled = evolve(
         state, boundary=boundary, log_start_offset=start, cleaned_offset=cleaned_offset
     )
-    # Deriving epochs may meet damage that was trusted so far: before anything is cut.
+    # Deriving epochs and replaying producers may meet damage that was trusted so far: before
+    # anything is cut.
     epochs, changed, note = _settle_epochs(lines, segments, found, settled, config)
+    snapshots = SnapshotFiles(disk, directory, listing.snapshots, is_synced=found.is_clean)
+    producers = recover_producers(
+        snapshots, segments, first_producer_offset(state, segments[0].base_offset)
+    )
+    settled = evolve(settled, producers_from=producers.first)
     if plan.keep:
         _cut(disk, found, plan)
     if found.segments and not found.is_clean:
@@ -155,17 +166,19 @@ def _open_found(
     rebuilt = [name for segment in segments for name in segment.rebuilt]
     if changed and listing.bases:
         rebuilt.append(EPOCH_FILE)
+    removed += [path.name for path in listing.left_over]
     report = OpenReport(
         is_clean=found.is_clean,
         cuts=planned_cuts(plan, found.segments, start),
         dropped=tuple(s.segment.log_path.name for s in found.outside(plan)),
         rebuilt=tuple(rebuilt),
-        removed=(*removed, *(path.name for path in listing.left_over)),
+        removed=(*removed, *producers.removed),
         swapped=tuple(placed),
         ignored=tuple(listing.ignored),
-        warnings=(*state.warnings, *warnings, *note),
+        warnings=(*state.warnings, *warnings, *note, *producers.warnings),
     )
-    return Opened(segments, settled, state.boundary is not None, epochs, changed, report)
+    is_known = state.boundary is not None
+    return Opened(segments, settled, is_known, epochs, changed, producers, snapshots, report)
 
 
 def ensure_directory(disk: Disk, directory: Path) -> None:
@@ -430,8 +443,9 @@ def salvage_files(
         low = Boundary(start, 0, start)
     else:
         low = Boundary(segment.base_offset, segment.size_bytes, segment.next_offset)
+    first = first_producer_offset(state, start)
     if state.boundary is None or state.boundary.end_offset > low.end_offset:
-        state = evolve(state, boundary=low, log_start_offset=start)
+        state = evolve(state, boundary=low, log_start_offset=start, producers_from=first)
     store.save(state)
     for doomed in reversed(listing.bases):
         if doomed > keep_up_to:

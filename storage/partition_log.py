@@ -24,7 +24,6 @@ from storage.config import INT32_MAX, LogConfig
 from storage.disk import Disk, DiskLock, OsDisk
 from storage.epochs import LeaderEpochCache
 from storage.errors import (
-    CorruptBatch,
     CorruptIndex,
     CorruptLog,
     DiskError,
@@ -33,7 +32,6 @@ from storage.errors import (
     OffsetOutOfRange,
     StaleLeaderEpoch,
     StorageError,
-    UnexpectedOffset,
 )
 from storage.log_cleaning import CleanableLog
 from storage.mkb1 import MKB1
@@ -46,6 +44,7 @@ from storage.opening import (
 )
 from storage.reading import locate, read
 from storage.recovery import Verify
+from storage.replica_frames import check_frames, group_frames
 from storage.segment import Segment
 from storage.state import Boundary, FileStateStore, StateStore
 
@@ -55,12 +54,21 @@ LOCK_FILE = ".lock"
 
 
 class Appended(NamedTuple):
-    """What an append stored: offsets ``base_offset`` to ``next_offset`` (exclusive)."""
+    """What an append stored: offsets ``base_offset`` to ``next_offset`` (exclusive).
+
+    For a producer's retry these say where the batch stands already, and ``leader_epoch`` is that
+    of the batch, -1 where the log no longer knows it.
+    """
 
     base_offset: int
     next_offset: int
     leader_epoch: int
     size_bytes: int
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether the batch was in the log before, so that nothing was written."""
+        return self.size_bytes == 0
 
 
 class PartitionLog(CleanableLog):
@@ -188,13 +196,15 @@ class PartitionLog(CleanableLog):
         """Store a batch at the log's end, with the next offset and this log's ``leader_epoch``.
 
         Offset and epoch that ``batch`` already has are not looked at. An epoch's first batch writes
-        the epoch file, synchronously, before the batch.
+        the epoch file, synchronously, before the batch. A batch that names a producer is judged by
+        what the log knows of it; one that the log has already is answered and not stored.
 
         Args:
             now_ms: wall clock, for rolling by age where batches carry no timestamp.
 
         Raises:
             InvalidRecord: the batch cannot be stored; only compaction stores an empty one.
+            InvalidProducerEpoch, OutOfOrderSequence: it does not follow its producer's last one.
             BatchTooLarge: the frame exceeds ``max_batch_bytes``.
             StaleLeaderEpoch: ``leader_epoch`` was set below the log's newest epoch.
             DiskError: nothing of the batch is left in the log; try again, or see ``failure``.
@@ -212,6 +222,12 @@ class PartitionLog(CleanableLog):
             raise InvalidRecord(f"base_offset is {base_offset}: the batch would pass 2^63-1")
         frame, timestamp_ms = self._encode(batch, base_offset, epoch, self.config.max_batch_bytes)
         size = len(frame)
+        facts = None
+        if batch.producer_id >= 0:
+            facts, stored = self._judge(frame)
+            if stored is not None:
+                epoch = self._epochs.epoch_for_offset(stored.base_offset)
+                return Appended(stored.base_offset, stored.next_offset, epoch, 0)
         if now_ms is not None:
             self._note_clock(now_ms)
         if self._active.must_roll(size, next_offset, timestamp_ms, now_ms):
@@ -224,6 +240,8 @@ class PartitionLog(CleanableLog):
             self._undo_append(error)
             raise
         self._leo = next_offset
+        if facts is not None:
+            self._note_producer(facts)
         if self._pending:
             self._settle()
         return Appended(base_offset, next_offset, epoch, size)
@@ -234,7 +252,8 @@ class PartitionLog(CleanableLog):
         """Store what a leader assigned: a batch, one raw frame, or a run of raw frames.
 
         Raw bytes are stored unchanged after magic, CRC, continuity and epoch were checked, all of
-        them before the first is written. A run ends up as its frames one by one would.
+        them before the first is written. A run ends up as its frames one by one would. What a
+        producer says is noted and not judged: the leader did that.
 
         Raises:
             UnexpectedOffset: a base offset is not the log end; upward gaps are for offsets below
@@ -250,7 +269,14 @@ class PartitionLog(CleanableLog):
         if isinstance(data, RecordBatch):
             data = self._assigned_frame(data)
         view = memoryview(data).cast("B")
-        frames = self._check_frames(view)
+        frames, producers = check_frames(
+            view,
+            self._codec,
+            self.config.max_batch_bytes,
+            log_end=self._leo,
+            latest_epoch=self._latest_epoch,
+            gaps_end=self._state.gaps_end,
+        )
         if now_ms is not None:
             self._note_clock(now_ms)
         first_offset = self._leo
@@ -259,10 +285,12 @@ class PartitionLog(CleanableLog):
             size, _, next_offset, _, timestamp_ms = frames[number]
             if self._active.must_roll(size, next_offset, timestamp_ms, now_ms):
                 self._roll(now_ms)
-            end, size = self._group(frames, number, now_ms)
+            end, size = group_frames(self._active, frames, number, now_ms)
             self._write_group(view[at : at + size], frames[number:end])
             at += size
             number = end
+            if producers:
+                producers = self._note_producers(view, producers, at)
         if self._pending:
             self._settle()
         return Appended(max(first_offset, frames[0][1]), self._leo, frames[-1][3], len(view))
@@ -272,50 +300,6 @@ class PartitionLog(CleanableLog):
             raise InvalidRecord("an unassigned batch cannot be replicated: append assigns offsets")
         limit = self.config.max_batch_bytes
         return self._encode(batch, batch.base_offset, batch.leader_epoch, limit)[0]
-
-    def _check_frames(self, view: memoryview) -> list[FrameFacts]:
-        """The facts of every frame, or the error of the first that cannot follow."""
-        check, limit, end = self._codec.check, self.config.max_batch_bytes, len(view)
-        expected, latest, gaps_end = self._leo, self._latest_epoch, self._state.gaps_end
-        frames: list[FrameFacts] = []
-        at = 0
-        while at < end:
-            facts = check(view, at, end, limit)
-            base, epoch = facts[1], facts[3]
-            if base != expected and not expected < base <= min(gaps_end, expected + INT32_MAX):
-                why = "" if base < expected else f" (gaps are declared up to {gaps_end})"
-                raise UnexpectedOffset(expected, base, why)
-            if facts[2] >= OFFSET_END:
-                raise UnexpectedOffset(expected, base, ": the batch would pass 2^63-1")
-            if epoch < latest:
-                raise StaleLeaderEpoch(epoch, latest)
-            frames.append(facts)
-            expected, latest = facts[2], epoch
-            at += facts[0]
-        if not frames:
-            raise CorruptBatch("torn", "no frame in 0 bytes")
-        return frames
-
-    def _group(self, frames: list[FrameFacts], number: int, now_ms: int | None) -> tuple[int, int]:
-        """How far frames from ``number`` on go into the active segment with one write."""
-        active = self._active
-        size = frames[number][0]
-        end = number + 1
-        room = active.size_limit_bytes - active.size_bytes
-        ages_by_clock = not active.size_bytes and frames[number][4] < 0 and active.is_aged(now_ms)
-        if ages_by_clock or not active.has_index_room(room):
-            return end, size
-        expires_ms = active.expires_ms
-        if not active.size_bytes and frames[number][4] >= 0:
-            expires_ms = frames[number][4] + self.config.segment_max_age_ms
-        span_end = active.base_offset + INT32_MAX + 1
-        while end < len(frames):
-            frame_bytes, _, next_offset, _, timestamp_ms = frames[end]
-            if size + frame_bytes > room or timestamp_ms > expires_ms or next_offset > span_end:
-                break
-            size += frame_bytes
-            end += 1
-        return end, size
 
     def _write_group(self, data: memoryview, frames: list[FrameFacts]) -> None:
         latest = self._assigned_epoch
@@ -346,9 +330,9 @@ class PartitionLog(CleanableLog):
 
     def _roll(self, now_ms: int | None) -> None:
         old = self._active
-        if old.undurable_cut is not None:
-            # Else a power loss could bring the cut tail back over the new segment's offsets.
-            self._sync_cut(old)
+        # Else a power loss could bring the cut tail back over the new segment's offsets.
+        self._sync_cut(old)
+        self._take_snapshot()
         try:
             fresh = self._new_segment(self._leo)
             old.finish()
@@ -381,14 +365,6 @@ class PartitionLog(CleanableLog):
         segment.creation = self._next_id
         return segment
 
-    def _sync_cut(self, segment: Segment) -> None:
-        try:
-            segment.file().fsync()
-        except DiskError as error:
-            self._failure = error
-            raise
-        segment.undurable_cut = None
-
     def _note_clock(self, now_ms: int) -> None:
         if self._active.created_ms is None and self._active.expires_ms == OFFSET_END:
             self._active.created_ms = now_ms
@@ -410,14 +386,14 @@ class PartitionLog(CleanableLog):
 
         At or behind the log's end no data goes, but epoch entries from the end on do
         (KAFKA-10706). Below the first segment it is ``truncate_fully_and_start_at``. The durable
-        boundary is lowered first; then later segments go, last to first, then the tail of the one
-        that holds ``target``, its indexes, and the epochs. Epoch file and deletion are pending
-        work.
+        boundary is lowered first, and producer snapshots behind ``target`` go; then later segments
+        go, last to first, then the tail of the one that holds ``target``, its indexes, and the
+        epochs. Epoch file and deletion are pending work.
 
         Raises:
             NotTruncatable: ``target`` lies inside a batch; nothing changed.
             ValueError: ``target`` is negative.
-            DiskError: the log is offline then.
+            DiskError, CorruptLog: the log is offline then.
             LogOffline, LogClosed: the log takes no writes.
         """
         self._check_writable()
@@ -438,6 +414,7 @@ class PartitionLog(CleanableLog):
         measured = segment.measure(position, good_end)
         try:
             self._lower(Boundary(segment.base_offset, position, good_end), min_start=target)
+            self._snapshots.drop_above(target)
             if number + 1 < len(self._segments):
                 self._drop_segments(number + 1)
                 # Else a power loss could bring their names back over offsets that are reused.
@@ -447,6 +424,8 @@ class PartitionLog(CleanableLog):
             self._leo = good_end
             self._cut_epochs(target)
             self._bridge_hole(target)
+            if self._reload_producers():
+                self._add_work("snapshot")
         except StorageError as error:
             self._failure = error
             raise
@@ -498,6 +477,8 @@ class PartitionLog(CleanableLog):
         first = self._segments[0].base_offset
         try:
             self._lower(Boundary(first, 0, first), min_start=min(first, offset))
+            self._snapshots.drop_above(-1)
+            self._forget_producers()
             self._drop_segments(0)
             self._disk.fsync_dir(self.directory)
             self._state = evolve(
@@ -537,4 +518,5 @@ class PartitionLog(CleanableLog):
         self._add_work("persist")
         if self._epochs.truncate_from_start(offset):
             self._add_work("epochs")
+        self._note_superfluous()
         self._settle()

@@ -6,9 +6,10 @@ Damage below it is corruption, damage behind it a torn write (``storage.recovery
 
 ``StateStore`` is where the state lives. A log on its own keeps a file ``boundary`` in its directory
 (Kafka's container with one entry of six fields: segment base, size in bytes, end offset, log start
-offset, end of declared gaps, CRC-32 of the five before it) and, while cleanly closed, a file
-``seal``. ``storage.log_dir`` keeps the same for all logs of a broker, and the cleaned offset too;
-a log on its own forgets that, and its next compaction looks at everything.
+offset, end of declared gaps, CRC-32 of those before it; a log with producers has ``producers_from``
+before the CRC) and, while cleanly closed, a file ``seal``. ``storage.log_dir`` keeps the same for
+all logs of a broker, and the cleaned offset too; a log on its own forgets that, and its next
+compaction looks at everything.
 
 Left out: when the boundary moves (``storage.partition_log``).
 """
@@ -77,6 +78,9 @@ class LogState:
         warnings: what could not be read, for the report.
         cleaned_offset: below it compaction has been: of each key at most one settled record is
             left there. Too low costs work, too high would bring deleted values back.
+        producers_from: no batch below this offset names a producer; None if none below the
+            boundary does. It is what tells a log that needs no producer snapshot from one that
+            lost them.
     """
 
     boundary: Boundary | None
@@ -84,6 +88,7 @@ class LogState:
     gaps_end: int = 0
     warnings: tuple[str, ...] = ()
     cleaned_offset: int = 0
+    producers_from: int | None = None
 
 
 @frozen
@@ -156,7 +161,7 @@ class FileStateStore:
     def load(self, *, is_new: bool) -> LogState:
         path = self._directory / BOUNDARY_FILE
         try:
-            entries = read_entries(self._disk, path, fields=6)
+            entries = read_entries(self._disk, path, fields=6, optional=1)
             if entries is not None:
                 return _parse(path, entries)
         except (CorruptCheckpoint, DiskError) as error:
@@ -166,18 +171,9 @@ class FileStateStore:
         return LogState(None, None, warnings=(f"boundary unknown: {path} is missing",))
 
     def save(self, state: LogState) -> None:
-        boundary = state.boundary
-        assert boundary is not None, "an unknown boundary is settled before it is saved"
-        fields = [
-            boundary.segment_base,
-            boundary.size_bytes,
-            boundary.end_offset,
-            state.log_start_offset or 0,
-            state.gaps_end,
-        ]
-        entry = [*fields, checksum(fields)]
         path = self._directory / BOUNDARY_FILE
-        write_entries(self._disk, path, [entry], fsync=self._rules.fsync_before_rename)
+        fsync = self._rules.fsync_before_rename
+        write_entries(self._disk, path, [state_fields(state)], fsync=fsync)
 
     def take_seal(self) -> Seal | None:
         path = self._directory / SEAL_FILE
@@ -215,15 +211,36 @@ def load_json(data: bytes) -> Any:
         return None
 
 
+def state_fields(state: LogState) -> list[int]:
+    """The numbers of a boundary entry, the checksum last (warnings are left out)."""
+    boundary = state.boundary
+    assert boundary is not None, "an unknown boundary is settled before it is saved"
+    fields = [
+        boundary.segment_base,
+        boundary.size_bytes,
+        boundary.end_offset,
+        state.log_start_offset or 0,
+        state.gaps_end,
+    ]
+    if state.producers_from is not None:
+        fields.append(state.producers_from)
+    return [*fields, checksum(fields)]
+
+
 def parse_state(path: Path, line: int, fields: list[str]) -> LogState:
-    """The state from six fields of text. Raises ``CorruptCheckpoint``."""
-    numbers = [parse_int(path, line, text) for text in fields]
-    if checksum(numbers[:5]) != numbers[5]:
-        raise CorruptCheckpoint(path, line, f"checksum {numbers[5]} does not match")
+    """The state from six or seven fields of text. Raises ``CorruptCheckpoint``."""
+    *numbers, crc = [parse_int(path, line, text) for text in fields]
+    if checksum(numbers) != crc:
+        raise CorruptCheckpoint(path, line, f"checksum {crc} does not match")
     if min(numbers) < 0:
         raise CorruptCheckpoint(path, line, f"negative number in {fields}")
-    base, size, end, log_start, gaps_end, _ = numbers
-    return LogState(Boundary(base, size, end), log_start, gaps_end)
+    base, size, end, log_start, gaps_end, *producers = numbers
+    return LogState(
+        Boundary(base, size, end),
+        log_start,
+        gaps_end,
+        producers_from=producers[0] if producers else None,
+    )
 
 
 def _parse(path: Path, entries: list[list[str]]) -> LogState:

@@ -7,12 +7,13 @@ directory, but nothing of the directory's path may reach the digest.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from storage import Header, LogConfig, PartitionLog, Record, RecordBatch
 from storage.disk import Disk, OsDisk
 from storage.memdisk import MemDisk
+from storage.producer_state import ProducerEntry
 
 __all__ = ["WORKLOADS", "Workload"]
 
@@ -39,13 +40,13 @@ def _log_history(disk: Disk, directory: Path) -> str:
         if number == BATCHES // 2:
             log.roll()
             log.become_leader(5)
-        log.append(_batch(number))
+        log.append(_batch(number, log.producers))
     starts = [batch.base_offset for batch in log.all_batches()]
     target = starts[BATCHES * 3 // 4]
     assert target is not None
     log.truncate_to(target)
     for number in range(BATCHES, BATCHES + MORE_BATCHES):
-        log.append(_batch(number))
+        log.append(_batch(number, log.producers))
     active = log.active.log_path
     log.close()
 
@@ -54,7 +55,7 @@ def _log_history(disk: Disk, directory: Path) -> str:
     torn.close()
 
     log = PartitionLog.open(directory, config, disk=disk)
-    log.append(_batch(BATCHES + MORE_BATCHES))
+    log.append(_batch(BATCHES + MORE_BATCHES, log.producers))
     batches = list(log.all_batches())
     records = log.fetch(0, log.leo)
     assert len(batches) == BATCHES * 3 // 4 + MORE_BATCHES + 1
@@ -72,8 +73,9 @@ def _log_history(disk: Disk, directory: Path) -> str:
     return digest.hexdigest()
 
 
-def _batch(number: int) -> RecordBatch:
-    """The batch of this number: sizes, nulls, headers and producers follow from it alone."""
+def _batch(number: int, producers: Mapping[int, ProducerEntry]) -> RecordBatch:
+    """The batch of this number: sizes, nulls, headers and producers follow from it alone, the
+    sequence from what the log has of the producer."""
     records = []
     for index in range(1 + number % 5):
         turn = number * 7 + index * 3
@@ -87,11 +89,13 @@ def _batch(number: int) -> RecordBatch:
         )
     if number % 3:
         return RecordBatch.unassigned(records)
+    producer_id = number % 6
+    known = producers.get(producer_id)
     return RecordBatch.unassigned(
         records,
-        producer_id=number % 6,
+        producer_id=producer_id,
         producer_epoch=0,
-        base_sequence=number,
+        base_sequence=number if known is None else known.next_sequence,
         format_version=1 + number % 2,
     )
 

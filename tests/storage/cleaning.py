@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from attrs import evolve
+
 from storage.batch import ControlType, Record, RecordBatch
 from storage.compaction import CompactionResult, compact
 from storage.config import CompactionPolicy, LogConfig
@@ -52,6 +54,24 @@ def marker(control: ControlType, pid: int, timestamp_ms: int = -1) -> RecordBatc
     )
 
 
+def store(log: PartitionLog, batch: RecordBatch) -> RecordBatch:
+    """Append a batch; returns it as it is stored.
+
+    A producer's batch gets the sequence that is due; one that has a sequence, whichever it is,
+    comes as from a leader.
+    """
+    is_produced = batch.producer_id >= 0 and batch.control is None
+    if is_produced and batch.base_sequence >= 0:
+        replica = batch.assign(log.leo, log.leader_epoch)
+        log.append_replica_batch(replica)
+        return replica
+    if is_produced:
+        known = log.producers.get(batch.producer_id)
+        batch = evolve(batch, base_sequence=0 if known is None else known.next_sequence)
+    stored = log.append(batch)
+    return batch.assign(stored.base_offset, stored.leader_epoch)
+
+
 def open_log(
     disk: Disk, config: LogConfig = SMALL, *, verify: Verify = "all", directory: Path = DIRECTORY
 ) -> PartitionLog:
@@ -65,7 +85,7 @@ def build(
     log = open_log(disk or MemDisk(), config)
     for batches in segments:
         for batch in batches:
-            log.append(batch)
+            store(log, batch)
         log.roll()
     log.append(data((None, b"active")))
     log.flush()

@@ -21,7 +21,15 @@ from storage.errors import NotTruncatable
 from storage.log_dir import LogDir
 from storage.memdisk import MemDisk
 from storage.partition_log import PartitionLog
-from tests.storage.cleaning import DIRECTORY, batches_of, data, files_of, marker, open_log
+from tests.storage.cleaning import (
+    DIRECTORY,
+    batches_of,
+    data,
+    files_of,
+    marker,
+    open_log,
+    store,
+)
 from tests.storage.naive_compaction import base_of, compacted, deletable, unsettled, view_of
 
 KEYS = st.sampled_from([None, b"", b"a", b"b", b"c"])
@@ -57,8 +65,7 @@ class CleaningHistory(RuleBasedStateMachine):
     # What is done to the log ---------------------------------------------------------------------
 
     def append(self, batch: RecordBatch) -> None:
-        stored = self.log.append(batch)
-        self.batches.append(batch.assign(stored.base_offset, stored.leader_epoch))
+        self.batches.append(store(self.log, batch))
 
     @rule(
         pairs=st.lists(PAIRS, min_size=1, max_size=4),
@@ -68,8 +75,7 @@ class CleaningHistory(RuleBasedStateMachine):
     )
     def append_data(self, pairs: list[tuple], pid: int, in_transaction: bool, version: int) -> None:
         in_transaction = in_transaction and pid != -1
-        batch = data(*pairs, pid=pid, in_transaction=in_transaction, version=version, sequence=0)
-        self.append(batch)
+        self.append(data(*pairs, pid=pid, in_transaction=in_transaction, version=version))
 
     @rule(
         keys=st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=3, max_size=8),

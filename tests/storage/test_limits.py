@@ -291,6 +291,7 @@ RANGES = {
     "index_max_bytes": (12, INT32_MAX),
     "max_batch_bytes": (60, INT32_MAX),
     "open_files_max": (1, 65_536),
+    "producer_expiry_ms": (1, 2**63 - 1),
 }
 
 
@@ -321,6 +322,7 @@ def test_defaults_are_kafkas() -> None:
     assert config.segment_max_age_ms == 7 * 24 * 3_600_000
     assert config.index_interval_bytes == 4_096
     assert config.index_max_bytes == 10 * MIB
+    assert config.producer_expiry_ms == 24 * 3_600_000
     assert config.rules == LogRules()
 
 
