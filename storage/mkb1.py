@@ -1,25 +1,6 @@
 """The MKB1 frame, byte for byte: encode, decode, check, restamp.
 
-All numbers are big-endian. A frame is ``4s`` magic ``MKB1``, ``I`` payload length, ``I`` CRC-32
-(zlib) of the payload, then the payload:
-
-=====  ====  ==========================================================
-field  type  notes
-=====  ====  ==========================================================
-B            format version, 1 or 2
-q            base offset
-I            leader epoch
-q            producer id, -1 none
-i            producer epoch, -1 none
-i            base sequence, -1 none
-B            flags: 1 transactional, 2 commit, 4 abort
-i            last offset delta
-H            length of the transactional id
-I            record count
-q            max timestamp ms (version 2 only)
-...          transactional id, UTF-8
-...          records
-=====  ====  ==========================================================
+All numbers are big-endian. A frame is a header (``storage.mkb1_header``), then the records.
 
 A record is ``i`` offset delta, ``q`` timestamp ms, ``i`` key length (-1 None), ``i`` value length
 (-1 None), ``H`` header count, key, value, then per header ``H`` key length, key (UTF-8), ``i``
@@ -33,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct
 from struct import error as struct_error
-from typing import Final, NamedTuple
+from typing import Final
 from zlib import crc32
 
 from storage.batch import (
     INT32_MAX,
     OFFSET_END,
-    ControlType,
     Header,
     Record,
     RecordBatch,
@@ -48,23 +28,22 @@ from storage.batch import (
 )
 from storage.codec import FrameFacts, OriginFacts, ProducerFacts, RecordFacts
 from storage.errors import BatchTooLarge, CorruptBatch, InvalidRecord
+from storage.mkb1_header import (
+    ABORT,
+    COMMIT,
+    CONTROL_FLAGS,
+    FLAGS,
+    FRAME,
+    HEADER_V1,
+    HEADER_V2,
+    MAGIC,
+    TRANSACTIONAL,
+)
 
-__all__ = [
-    "MAGIC",
-    "MKB1",
-    "FrameHeader",
-    "Mkb1Codec",
-    "decode_batch",
-    "encode_batch",
-    "peek_header",
-]
+__all__ = ["MKB1", "Mkb1Codec", "decode_batch", "encode_batch"]
 
-MAGIC: Final = b"MKB1"
 DEFAULT_MAX_BATCH_BYTES: Final = 16_777_216
 
-_FRAME: Final = Struct(">4sII")
-_HEADER_V1: Final = Struct(">BqIqiiBiHI")
-_HEADER_V2: Final = Struct(">BqIqiiBiHIq")
 _RECORD: Final = Struct(">iqiiH")
 _HEADER_KEY: Final = Struct(">H")
 _LENGTH: Final = Struct(">i")
@@ -79,25 +58,13 @@ _ORIGIN: Final = Struct(">25xq8xB")
 _PRODUCER_V1: Final = Struct(">13xq4xqiiBi6x")
 _PRODUCER_V2: Final = Struct(">13xq4xqiiBi6xq")
 
-_FRAME_BYTES: Final = _FRAME.size
-_V1_BYTES: Final = _HEADER_V1.size
-_V2_BYTES: Final = _HEADER_V2.size
+_FRAME_BYTES: Final = FRAME.size
+_V1_BYTES: Final = HEADER_V1.size
+_V2_BYTES: Final = HEADER_V2.size
 _PEEK_BYTES: Final = _PEEK.size
 _RECORD_BYTES: Final = _RECORD.size
 _VERSION_AT: Final = _FRAME_BYTES
 _PRODUCER_AT: Final = _FRAME_BYTES + 13
-
-_TRANSACTIONAL: Final = 1
-_COMMIT: Final = 2
-_ABORT: Final = 4
-_CONTROL_FLAGS: Final = {ControlType.COMMIT: _COMMIT, ControlType.ABORT: _ABORT}
-_FLAGS: Final[dict[int, tuple[bool, ControlType | None]]] = {
-    0: (False, None),
-    _TRANSACTIONAL: (True, None),
-    _TRANSACTIONAL | _COMMIT: (True, ControlType.COMMIT),
-    _TRANSACTIONAL | _ABORT: (True, ControlType.ABORT),
-}
-
 
 # Encoding --------------------------------------------------------------------------------------
 
@@ -125,15 +92,15 @@ def _encode(
     try:
         if transactional_id:
             id_bytes = transactional_id.encode()
-            flags = _TRANSACTIONAL
+            flags = TRANSACTIONAL
         if batch.control is not None:
-            flags |= _CONTROL_FLAGS[batch.control]
+            flags |= CONTROL_FLAGS[batch.control]
         parts: list[bytes] = [b"", id_bytes]
         max_timestamp_ms = batch.marker_timestamp_ms
         if records:
             max_timestamp_ms = _append_records(parts, records, batch.offset_deltas)
         if batch.format_version == 2:
-            parts[0] = _HEADER_V2.pack(
+            parts[0] = HEADER_V2.pack(
                 2,
                 base_offset,
                 leader_epoch,
@@ -147,7 +114,7 @@ def _encode(
                 max_timestamp_ms,
             )
         else:
-            parts[0] = _HEADER_V1.pack(
+            parts[0] = HEADER_V1.pack(
                 1,
                 base_offset,
                 leader_epoch,
@@ -169,7 +136,7 @@ def _encode(
         raise BatchTooLarge(size_bytes, max_batch_bytes)
     if leader_epoch > INT32_MAX or base_offset < 0:
         _check_place(base_offset, leader_epoch)
-    return _FRAME.pack(MAGIC, len(payload), crc32(payload)) + payload, max_timestamp_ms
+    return FRAME.pack(MAGIC, len(payload), crc32(payload)) + payload, max_timestamp_ms
 
 
 def _check_place(base_offset: int, leader_epoch: int) -> None:
@@ -241,13 +208,13 @@ def decode_batch(
     if size != len(frame):
         raise CorruptBatch("length", f"frame of {size} bytes in {len(frame)} bytes of input")
     version = frame[_FRAME_BYTES]
-    layout = _HEADER_V2 if version == 2 else _HEADER_V1
+    layout = HEADER_V2 if version == 2 else HEADER_V1
     fields = layout.unpack_from(frame, _FRAME_BYTES)
     _, _, leader_epoch, producer_id, producer_epoch, base_sequence, flags = fields[:7]
     last_delta, id_bytes, count = fields[7:10]
-    if flags not in _FLAGS:
+    if flags not in FLAGS:
         raise CorruptBatch("flags", f"{flags} is not a legal combination")
-    transactional, control = _FLAGS[flags]
+    transactional, control = FLAGS[flags]
     if transactional != (id_bytes > 0):
         raise CorruptBatch("flags", f"{flags} with a transactional id of {id_bytes} bytes")
     position = _FRAME_BYTES + layout.size
@@ -361,60 +328,6 @@ def _decode_headers(frame: bytes, position: int, count: int) -> tuple[tuple[Head
     return tuple(headers), position
 
 
-# A header without its records ------------------------------------------------------------------
-
-
-class FrameHeader(NamedTuple):
-    """Every field of a frame's header, as it stands there, sensible or not.
-
-    Attributes:
-        size_bytes: of the whole frame.
-        max_timestamp_ms: None in version 1, which has no such field.
-        transactional_id: as far as the bytes given hold it; ``id_bytes`` is its whole length.
-    """
-
-    size_bytes: int
-    version: int
-    base_offset: int
-    leader_epoch: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    flags: int
-    last_offset_delta: int
-    id_bytes: int
-    record_count: int
-    max_timestamp_ms: int | None
-    transactional_id: bytes
-
-    @property
-    def next_offset(self) -> int:
-        """The offset behind the batch."""
-        return self.base_offset + self.last_offset_delta + 1
-
-    @property
-    def control(self) -> ControlType | None:
-        """What a marker says, None for data and for flags that make no sense."""
-        return _FLAGS.get(self.flags, (False, None))[1]
-
-
-def peek_header(frame: bytes | memoryview) -> FrameHeader:
-    """The header of a frame that ``check`` found whole; neither CRC nor records are looked at.
-
-    ``frame`` may end behind the header. Raises ``CorruptBatch`` where even that is not there.
-    """
-    is_long = len(frame) > _FRAME_BYTES and frame[_FRAME_BYTES] == 2
-    layout = _HEADER_V2 if is_long else _HEADER_V1
-    end = _FRAME_BYTES + layout.size
-    if len(frame) < end:
-        raise CorruptBatch("torn", f"{len(frame)} bytes, a header has {end}")
-    size_bytes = _FRAME_BYTES + _FRAME.unpack_from(frame)[1]
-    fields = layout.unpack_from(frame, _FRAME_BYTES)
-    id_end = min(end + fields[8], size_bytes)
-    timestamp = fields[10] if is_long else None
-    return FrameHeader._make((size_bytes, *fields[:10], timestamp, bytes(frame[end:id_end])))
-
-
 # The codec that a log is opened with -----------------------------------------------------------
 
 
@@ -500,21 +413,21 @@ class Mkb1Codec:
                 raise CorruptBatch("version", f"{version}, allowed is 1 or 2")
         except struct_error as error:
             raise CorruptBatch("torn", f"{len(buffer) - position} bytes are there") from error
-        is_control = flags & (_COMMIT | _ABORT) != 0
+        is_control = flags & (COMMIT | ABORT) != 0
         if is_control:
             sequence = -1
         return ProducerFacts(producer_id, epoch, sequence, base, delta, timestamp_ms, is_control)
 
     def origin(self, buffer: bytes, position: int) -> OriginFacts:
         producer_id, flags = _ORIGIN.unpack_from(buffer, position)
-        if flags not in _FLAGS:
+        if flags not in FLAGS:
             raise CorruptBatch("flags", f"{flags} is not a legal combination")
-        return producer_id, *_FLAGS[flags]
+        return producer_id, *FLAGS[flags]
 
     def records(self, buffer: bytes, position: int) -> list[RecordFacts]:
         at = position + _FRAME_BYTES
         end = at + int.from_bytes(buffer[position + 4 : position + 8], "big")
-        layout = _HEADER_V2 if buffer[at] == 2 else _HEADER_V1
+        layout = HEADER_V2 if buffer[at] == 2 else HEADER_V1
         id_bytes, count = layout.unpack_from(buffer, at)[8:10]
         at += layout.size + id_bytes
         unpack = _RECORD.unpack_from
@@ -543,15 +456,15 @@ class Mkb1Codec:
         self, buffer: bytes, position: int, records: Sequence[RecordFacts]
     ) -> tuple[bytes, int]:
         at = position + _FRAME_BYTES
-        layout = _HEADER_V2 if buffer[at] == 2 else _HEADER_V1
+        layout = HEADER_V2 if buffer[at] == 2 else HEADER_V1
         fields = layout.unpack_from(buffer, at)
         body = at + layout.size
         largest = max([record[3] for record in records], default=-1)
         # Version 1 has no emptied frame.
         if fields[0] == 2 or not records:
-            header = _HEADER_V2.pack(2, *fields[1:9], len(records), largest)
+            header = HEADER_V2.pack(2, *fields[1:9], len(records), largest)
         else:
-            header = _HEADER_V1.pack(*fields[:9], len(records))
+            header = HEADER_V1.pack(*fields[:9], len(records))
         parts = [header, buffer[body : body + fields[8]]]
         start = end = body
         for record in records:
@@ -561,7 +474,7 @@ class Mkb1Codec:
             end = record[5]
         parts.append(buffer[start:end])
         payload = b"".join(parts)
-        return _FRAME.pack(MAGIC, len(payload), crc32(payload)) + payload, largest
+        return FRAME.pack(MAGIC, len(payload), crc32(payload)) + payload, largest
 
     encode = staticmethod(_encode)
 
@@ -581,7 +494,7 @@ def _largest_timestamp_v1(frame: bytes) -> int:
     -1 for a marker, and for a body that does not decode: recovery trusts the CRC, and a reader
     meets the ``CorruptBatch`` itself.
     """
-    *_, id_bytes, count = _HEADER_V1.unpack_from(frame, _FRAME_BYTES)
+    *_, id_bytes, count = HEADER_V1.unpack_from(frame, _FRAME_BYTES)
     position = _FRAME_BYTES + _V1_BYTES + id_bytes
     largest = -1 if count == 0 else -OFFSET_END
     for _ in range(count):

@@ -52,22 +52,24 @@ SNAPSHOT_MAX_BYTES: Final = CHECKPOINT_MAX_BYTES
 VERSION: Final = 1
 BASES_KEPT: Final = 2
 
-_PREFIX: Final = Struct(">HI")
-_HEAD: Final = Struct(">qI")
-_PRODUCER: Final = Struct(">qiqB")
-_BATCH: Final = Struct(">iqiq")
+PREFIX: Final = Struct(">HI")
+HEAD: Final = Struct(">qI")
+PRODUCER: Final = Struct(">qiqB")
+BATCH: Final = Struct(">iqiq")
+HEADER_BYTES: Final = PREFIX.size + HEAD.size
+PRODUCER_BYTES_MAX: Final = PRODUCER.size + BATCHES_KEPT * BATCH.size
 
 
 def encode_snapshot(offset: int, producers: Mapping[int, ProducerEntry]) -> bytes:
     """The file's bytes; equal states give equal bytes."""
-    parts = [_HEAD.pack(offset, len(producers))]
+    parts = [HEAD.pack(offset, len(producers))]
     for producer_id in sorted(producers):
         epoch, timestamp_ms, batches = producers[producer_id]
-        parts.append(_PRODUCER.pack(producer_id, epoch, timestamp_ms, len(batches)))
+        parts.append(PRODUCER.pack(producer_id, epoch, timestamp_ms, len(batches)))
         for first, _, base, last, batch_ms in batches:
-            parts.append(_BATCH.pack(first, base, last - base, batch_ms))
+            parts.append(BATCH.pack(first, base, last - base, batch_ms))
     body = b"".join(parts)
-    return _PREFIX.pack(VERSION, crc32(body)) + body
+    return PREFIX.pack(VERSION, crc32(body)) + body
 
 
 def decode_snapshot(path: Path, data: bytes, offset: int) -> dict[int, ProducerEntry]:
@@ -78,54 +80,64 @@ def decode_snapshot(path: Path, data: bytes, offset: int) -> dict[int, ProducerE
     Raises:
         CorruptCheckpoint: anything at all is wrong with the bytes.
     """
-    if len(data) < _PREFIX.size + _HEAD.size:
+    if len(data) < HEADER_BYTES:
         raise CorruptCheckpoint(path, 0, f"{len(data)} bytes are no whole header")
-    version, crc = _PREFIX.unpack_from(data)
+    version, crc = PREFIX.unpack_from(data)
     if version != VERSION:
         raise CorruptCheckpoint(path, 0, f"version {version}, allowed is {VERSION}")
-    if crc32(memoryview(data)[_PREFIX.size :]) != crc:
+    if crc32(memoryview(data)[PREFIX.size :]) != crc:
         raise CorruptCheckpoint(path, 0, f"checksum {crc} does not match")
-    stored_offset, count = _HEAD.unpack_from(data, _PREFIX.size)
+    stored_offset, count = HEAD.unpack_from(data, PREFIX.size)
     if stored_offset != offset:
         raise CorruptCheckpoint(path, 0, f"made at offset {stored_offset}")
-    position = _PREFIX.size + _HEAD.size
+    position = HEADER_BYTES
     producers: dict[int, ProducerEntry] = {}
     previous = -1
     for _ in range(count):
-        if position + _PRODUCER.size > len(data):
+        if position + PRODUCER.size > len(data):
             raise CorruptCheckpoint(path, 0, f"{count} producers in {len(data)} bytes")
-        producer_id, epoch, timestamp_ms, batches = _PRODUCER.unpack_from(data, position)
-        position += _PRODUCER.size
-        if producer_id <= previous or epoch < 0 or timestamp_ms < -1 or batches > BATCHES_KEPT:
-            what = f"epoch {epoch}, time {timestamp_ms}, {batches} batches"
-            raise CorruptCheckpoint(path, 0, f"producer {producer_id} after {previous}: {what}")
-        if position + batches * _BATCH.size > len(data):
-            raise CorruptCheckpoint(path, 0, f"{batches} batches pass the end at byte {position}")
-        entry = ProducerEntry(epoch, timestamp_ms, _batches(path, data, position, batches, offset))
-        producers[producer_id] = entry
-        position += batches * _BATCH.size
-        previous = producer_id
+        previous, entry, position = decode_producer(path, data, position, previous, offset)
+        producers[previous] = entry
     if position != len(data):
         raise CorruptCheckpoint(path, 0, f"{len(data) - position} bytes behind the last producer")
     return producers
 
 
-def _batches(
-    path: Path, data: bytes, position: int, count: int, offset: int
-) -> tuple[ProducerBatch, ...]:
-    """Batches that lie one behind the other below ``offset``; all their bytes are there."""
-    found = []
+def decode_producer(
+    path: Path, buffer: bytes, at: int, previous: int, offset: int, *, start: int = 0
+) -> tuple[int, ProducerEntry, int]:
+    """The producer at ``at``, whose first ``PRODUCER.size`` bytes are there.
+
+    Args:
+        previous: the id before it; ids rise.
+        offset: that of the snapshot.
+        start: where in the file ``buffer`` begins; messages name places in the file.
+
+    Returns:
+        Its id, what is known of it, and where in the buffer the next one begins.
+
+    Raises:
+        CorruptCheckpoint: a field cannot be one, or batches pass the end of the buffer.
+    """
+    producer_id, epoch, timestamp_ms, count = PRODUCER.unpack_from(buffer, at)
+    at += PRODUCER.size
+    if producer_id <= previous or epoch < 0 or timestamp_ms < -1 or count > BATCHES_KEPT:
+        what = f"epoch {epoch}, time {timestamp_ms}, {count} batches"
+        raise CorruptCheckpoint(path, 0, f"producer {producer_id} after {previous}: {what}")
+    end = at + count * BATCH.size
+    if end > len(buffer):
+        raise CorruptCheckpoint(path, 0, f"{count} batches pass the end at byte {start + at}")
+    batches = []
     expected = 0
-    for number in range(count):
-        at = position + number * _BATCH.size
-        first, base, delta, timestamp_ms = _BATCH.unpack_from(data, at)
-        if first < 0 or delta < 0 or not expected <= base < offset - delta or timestamp_ms < -1:
-            what = f"batch at byte {at}: sequence {first}, offset {base} + {delta}"
-            raise CorruptCheckpoint(path, 0, f"{what}, time {timestamp_ms}")
+    for place in range(at, end, BATCH.size):
+        first, base, delta, batch_ms = BATCH.unpack_from(buffer, place)
+        if first < 0 or delta < 0 or not expected <= base < offset - delta or batch_ms < -1:
+            what = f"batch at byte {start + place}: sequence {first}, offset {base} + {delta}"
+            raise CorruptCheckpoint(path, 0, f"{what}, time {batch_ms}")
         expected = base + delta + 1
         last_sequence = (first + delta) & INT32_MAX
-        found.append(ProducerBatch(first, last_sequence, base, base + delta, timestamp_ms))
-    return tuple(found)
+        batches.append(ProducerBatch(first, last_sequence, base, base + delta, batch_ms))
+    return producer_id, ProducerEntry(epoch, timestamp_ms, tuple(batches)), end
 
 
 class SnapshotFiles:

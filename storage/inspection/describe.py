@@ -44,6 +44,7 @@ from storage.inspection.known import (
 from storage.inspection.look import is_new
 from storage.inspection.partitions import ATTEMPTS, describe_partition
 from storage.inspection.segments import describe_segment, is_kafka_log
+from storage.inspection.snapshots import describe_snapshot
 from storage.inspection.views import (
     FileView,
     LogDirView,
@@ -58,7 +59,7 @@ from storage.log_dir import (
     MARKER_FILE,
     METADATA_FILE,
 )
-from storage.mkb1 import MAGIC
+from storage.mkb1_header import MAGIC
 from storage.read_only import ReadOnlyDisk, opened
 from storage.state import BOUNDARIES_FILE, BOUNDARY_FILE, SEAL_FILE
 
@@ -178,7 +179,7 @@ def _file(disk: ReadOnlyDisk, path: Path, options: Options) -> View:
         if match[2] == "log":
             return _segment(disk, path, base_offset, options)
         if match[2] == "snapshot":
-            return _snapshot(disk, path)
+            return _snapshot(disk, path, base_offset, options)
         return _index(disk, path, base_offset, options)
     if name in _TEXT_FILES:
         return describe_text(disk, path, _TEXT_FILES[name], options)
@@ -263,9 +264,9 @@ def _calm(look: Callable[[], _ViewT], lock: LockState) -> _ViewT:
     return view
 
 
-def _snapshot(disk: ReadOnlyDisk, path: Path) -> FileView:
-    """The seam for ``storage.producer_state``, which will decode these."""
-    return _plain(disk, path, "producer-snapshot", "producer snapshot: not decoded")
+def _snapshot(disk: ReadOnlyDisk, path: Path, offset: int, options: Options) -> FileView:
+    lock = lock_on(disk, path.absolute().parent)
+    return _calm(lambda: describe_snapshot(disk, path, offset, options), lock)
 
 
 def _plain(disk: ReadOnlyDisk, path: Path, kind: str, note: str) -> FileView:

@@ -55,11 +55,14 @@ class TextKind:
         columns: str,
         fields: int,
         row: Callable[[Path, int, list[str]], tuple[Any, ...]],
+        *,
+        optional: int = 0,
     ) -> None:
         self.kind = kind
         self.columns = tuple(columns.split())
         self.fields = fields
         self.row = row
+        self.optional = optional
 
 
 def _epoch_row(path: Path, line: int, entry: list[str]) -> tuple[Any, ...]:
@@ -78,18 +81,22 @@ def _boundary_row(path: Path, line: int, entry: list[str]) -> tuple[Any, ...]:
     boundary = state.boundary
     assert boundary is not None, "parsed from numbers"
     place = (boundary.segment_base, boundary.size_bytes, boundary.end_offset)
-    return *place, state.log_start_offset, state.gaps_end
+    return *place, state.log_start_offset, state.gaps_end, state.producers_from
 
 
 def _boundaries_row(path: Path, line: int, entry: list[str]) -> tuple[Any, ...]:
     return *parse_name(path, line, entry[0], entry[1]), *_boundary_row(path, line, entry[2:])
 
 
-_STATE_COLUMNS: Final = "segment_base size_bytes end_offset log_start_offset gaps_end"
+_STATE_COLUMNS: Final = (
+    "segment_base size_bytes end_offset log_start_offset gaps_end producers_from"
+)
 EPOCHS: Final = TextKind("epochs", "epoch start_offset", 2, _epoch_row)
 OFFSETS: Final = TextKind("offsets", "topic partition offset", 3, _offset_row)
-BOUNDARY: Final = TextKind("boundary", _STATE_COLUMNS, 6, _boundary_row)
-BOUNDARIES: Final = TextKind("boundaries", f"topic partition {_STATE_COLUMNS}", 8, _boundaries_row)
+BOUNDARY: Final = TextKind("boundary", _STATE_COLUMNS, 6, _boundary_row, optional=1)
+BOUNDARIES: Final = TextKind(
+    "boundaries", f"topic partition {_STATE_COLUMNS}", 8, _boundaries_row, optional=1
+)
 
 
 def iter_lines(file: DiskFile) -> Iterator[str]:
@@ -133,7 +140,7 @@ def text_rows(disk: Disk, path: Path, kind: TextKind) -> Iterator[tuple[Any, ...
         DiskError: the file cannot be read.
     """
     with opened(disk, path) as file:
-        entries = parse_entries(path, iter_lines(file), kind.fields)
+        entries = parse_entries(path, iter_lines(file), kind.fields, kind.optional)
         for line, entry in enumerate(entries, 3):
             yield kind.row(path, line, entry)
 

@@ -264,13 +264,16 @@ def _read_states(
     states: dict[_Key, LogState] = {}
     seen: set[_Key] = set()
     for row in (rows := _Rows(disk, path, BOUNDARIES, broker)):
-        topic, partition, base, size, end, log_start, gaps_end = row
+        topic, partition, base, size, end, log_start, gaps_end, producers_from = row
         if (topic, partition) in seen or len(seen) == BOUNDARIES_MAX:
             rows.fail(f"{topic}-{partition} stands twice, or there are too many")
             return None
         seen.add((topic, partition))
         if f"{topic}-{partition}" in names:
-            states[topic, partition] = LogState(Boundary(base, size, end), log_start, gaps_end)
+            boundary = Boundary(base, size, end)
+            states[topic, partition] = LogState(
+                boundary, log_start, gaps_end, producers_from=producers_from
+            )
     return None if rows.is_unreadable else states
 
 

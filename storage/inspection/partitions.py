@@ -12,7 +12,6 @@ Left out: the directory of a broker (``storage.inspection.describe``).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -34,6 +33,7 @@ from storage.inspection.segments import (
     segment_rows,
     with_ranges,
 )
+from storage.inspection.snapshots import SnapshotsFound, judge_snapshots, snapshot_names
 from storage.inspection.views import (
     FileRow,
     IndexSummary,
@@ -58,7 +58,6 @@ ATTEMPTS: Final = 3
 EPOCHS_SHOWN: Final = 1_000
 PROBLEMS_MAX: Final = 20
 """How many of an index's problems a partition's view lists."""
-_SNAPSHOT: Final = re.compile(r"[0-9]{20}\.snapshot\Z", re.ASCII)
 
 
 def describe_partition(
@@ -97,7 +96,7 @@ def _view_of(disk: ReadOnlyDisk, look: Look, options: Options) -> PartitionView:
     known, state = look.known, look.known.state
     closed = "cleanly" if look.is_clean else "seal differs" if known.has_seal else "no seal"
     is_readable = look.error is None and "Kafka" not in formats
-    snapshots = tuple(name for name in look.names if _SNAPSHOT.match(name))
+    snapshots = facts.snapshots(is_judged=is_readable)
     view = PartitionView(
         path=look.directory,
         format=" and ".join(sorted(formats)) or "MKB1",
@@ -106,6 +105,7 @@ def _view_of(disk: ReadOnlyDisk, look: Look, options: Options) -> PartitionView:
         boundary=state.boundary,
         log_start_offset=state.log_start_offset,
         gaps_end=state.gaps_end,
+        producers_from=state.producers_from,
         cleaned_offset=state.cleaned_offset,
         high_watermark=known.high_watermark,
         closed=closed,
@@ -114,11 +114,12 @@ def _view_of(disk: ReadOnlyDisk, look: Look, options: Options) -> PartitionView:
         segments=segments,
         epochs=None if look.epochs is None else tuple(look.epochs[:EPOCHS_SHOWN]),
         epoch_count=len(look.epochs or ()),
-        snapshots=snapshots,
-        others=tuple(name for name in look.listing.ignored if name not in snapshots),
+        snapshots=snapshot_names(look.names, look.listing.ignored),
+        snapshot_used=snapshots.used,
+        others=tuple(look.listing.ignored),
         problems=look.problems,
         notes=look.notes,
-        verdict=facts.verdict(),
+        verdict=facts.verdict(snapshots.removed),
     )
     if options.lists_batches:
         rows = _partition_rows(disk, look, options, view.late_problems)
@@ -291,6 +292,25 @@ class _Facts:
         if audit.complaints or behind or audit.starts != look.epochs:
             self.wrong_files.add(EPOCH_FILE)
 
+    # Snapshots ---------------------------------------------------------------------------------
+
+    def snapshots(self, *, is_judged: bool) -> SnapshotsFound:
+        """What open would do about producer snapshots; nothing where it never gets that far."""
+        look = self.look
+        if not is_judged or not isinstance(look.answer, Plan):
+            return SnapshotsFound(None, (), (), ())
+        found = judge_snapshots(
+            self.disk,
+            look.directory,
+            look.listing.snapshots,
+            look.log_end,
+            attempts=ATTEMPTS if look.is_live else 1,
+        )
+        look.problems += found.problems
+        look.notes += found.notes
+        look.is_disturbed |= look.is_live and bool(found.removed)
+        return found
+
     # State and verdict -------------------------------------------------------------------------
 
     def note_state(self, *, is_kafka: bool) -> None:
@@ -315,7 +335,7 @@ class _Facts:
                 "and may not see the damage"
             )
 
-    def verdict(self) -> Verdict:
+    def verdict(self, removed_snapshots: tuple[str, ...]) -> Verdict:
         """What open would do."""
         look, answer = self.look, self.look.answer
         error = look.error
@@ -328,7 +348,8 @@ class _Facts:
         assert isinstance(answer, Plan), "neither error nor refusal"
         outputs = (f"{segment_stem(base)}.log" for base in sorted(look.swapped))
         unused = (f"{segment_stem(base)}.log.swap" for base in sorted(look.dropped_swaps))
-        removed = (*unused, *(path.name for path in look.listing.left_over))
+        left_over = (path.name for path in look.listing.left_over)
+        removed = (*unused, *left_over, *removed_snapshots)
         if not look.segments:
             return Verdict(outcome="begins", removed=removed)
         cuts = planned_cuts(answer, look.segments, look.log_start)

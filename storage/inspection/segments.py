@@ -35,7 +35,8 @@ from storage.inspection.views import (
     SegmentView,
     Shown,
 )
-from storage.mkb1 import MAGIC, MKB1, FrameHeader, peek_header
+from storage.mkb1 import MKB1
+from storage.mkb1_header import MAGIC, FrameHeader, peek_header
 from storage.read_only import opened
 from storage.scan import BUFFER_BYTES, GoodRange, SegmentScan, look_ahead, scan_segment
 

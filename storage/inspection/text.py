@@ -10,7 +10,7 @@ Left out: what the fields mean (``storage.inspection.views``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from storage.inspection.escaping import plain, safe, utc
 from storage.inspection.rows import batch_lines
@@ -56,6 +56,15 @@ _TITLES: Final = {
     "seal": "clean-close seal",
     "time-index": "time index",
 }
+_PRODUCER_TITLES: Final = (
+    "producer id",
+    "epoch",
+    "last time",
+    "sequences",
+    "offsets",
+    "batch timestamp",
+    "",
+)
 
 
 def lines(view: View) -> Iterator[str]:
@@ -74,14 +83,17 @@ def lines(view: View) -> Iterator[str]:
 
 
 def _file(view: FileView) -> Iterator[str]:
-    count = f", {counted(view.row_count, 'entry')}" if view.columns else ""
+    noun = "producer" if view.kind == "producer-snapshot" else "entry"
+    count = f", {counted(view.row_count, noun)}" if view.columns else ""
     size = counted(view.size_bytes, "byte")
     yield f"{plain(str(view.path))}: {_TITLES[view.kind]}{count}, {size}"
     known = [(key, value) for key, value in view.facts.items() if value is not None]
     yield from facts((key.replace("_", " "), name(str(value))) for key, value in known)
     yield from note_lines(view.notes)
     columns = tuple(column for column in view.columns if column != "problem")
-    if columns:
+    if view.kind == "producer-snapshot":
+        yield from after_blank(table(_PRODUCER_TITLES, ">><<<<<", _producer_rows(view.rows)))
+    elif columns:
         titles = tuple(column.removesuffix("_ms").replace("_", " ") for column in columns)
         sides = "".join("<" if column in ("topic", "partition") else ">" for column in columns)
         rows = (_cells(row, columns) for row in view.rows)
@@ -90,6 +102,26 @@ def _file(view: FileView) -> Iterator[str]:
     if problems:
         yield ""
         yield from _damaged(problems)
+
+
+def _producer_rows(rows: Iterator[dict[str, Any]]) -> Iterator[Cells]:
+    """A line for each batch that is known of a producer; what is the producer's stands once."""
+    for row in rows:
+        ids = (str(row["producer_id"]), str(row["producer_epoch"]), utc(row["timestamp_ms"]))
+        problem = row["problem"]
+        mark = f"<- {safe(problem)}" if problem else ""
+        if not row["batches"]:
+            yield (*ids, "-", "-", "-", mark)
+        for number, batch in enumerate(row["batches"]):
+            sequences = _inclusive(batch["first_sequence"], batch["last_sequence"])
+            offsets = _inclusive(batch["base_offset"], batch["next_offset"] - 1)
+            cells = (sequences, offsets, utc(batch["timestamp_ms"]))
+            yield (*ids, *cells, mark) if number == 0 else ("", "", "", *cells, "")
+
+
+def _inclusive(first: int, last: int) -> str:
+    """Both ends; sequences may fall between them."""
+    return str(first) if first == last else f"{first}..{last}"
 
 
 def _cells(row: dict[str, object], columns: Cells) -> Cells:
@@ -101,7 +133,7 @@ def _cells(row: dict[str, object], columns: Cells) -> Cells:
 def _cell(column: str, value: object) -> str:
     if column.endswith("timestamp_ms") and isinstance(value, int):
         return utc(value)
-    return name(str(value))
+    return "-" if value is None else name(str(value))
 
 
 def _damaged(problems: list[Problem]) -> Iterator[str]:

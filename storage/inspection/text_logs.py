@@ -87,6 +87,8 @@ def _partition_facts(view: PartitionView) -> Iterator[tuple[str, str]]:
         yield "durable", f"below offset {boundary.end_offset}, {place}"
     if view.gaps_end:
         yield "gaps allowed", f"below offset {view.gaps_end}"
+    if view.producers_from is not None:
+        yield "producers", f"none below offset {view.producers_from}"
     if view.cleaned_offset:
         yield "compacted", f"below offset {view.cleaned_offset}"
     if view.high_watermark is not None:
@@ -100,7 +102,9 @@ def _partition_facts(view: PartitionView) -> Iterator[tuple[str, str]]:
         yield "closed", closed[view.closed]
     yield "in use", lock_words(view.lock)
     if view.snapshots:
-        yield "snapshots", f"{name_list(view.snapshots)} (producer snapshots, not decoded)"
+        used = view.snapshot_used
+        begins = f"; an open begins with that of offset {int(used[:20])}" if used else ""
+        yield "snapshots", name_list(view.snapshots) + begins
     if view.others:
         yield "other names", name_list(view.others)
 
@@ -193,7 +197,7 @@ def _deeds(view: PartitionView) -> Iterator[str]:
     if verdict.rebuilt:
         yield f"writes anew {name_list(verdict.rebuilt)}"
     if verdict.removed:
-        yield f"removes what was left over: {name_list(verdict.removed)}"
+        yield f"removes what is left over or of no use: {name_list(verdict.removed)}"
 
 
 # A broker's directory --------------------------------------------------------------------------

@@ -156,7 +156,7 @@ class Verdict:
         cuts: see ``storage.recovery.Cut``.
         dropped: segment files behind a cut, or below the log start.
         rebuilt: derived files.
-        removed: left-over files.
+        removed: left-over files, and producer snapshots that are bad or behind the log's end.
         swapped: segment files that compaction completed, and that would be put in place.
     """
 
@@ -390,7 +390,9 @@ class PartitionView:
         closed: ``cleanly``: a seal is there and matches. ``seal differs``, ``no seal``.
         epochs: leader epochs and where they begin, as the file says; None where it is missing or
             cannot be read. At most 1,000.
+        producers_from: no batch below it names a producer; None if none below the boundary does.
         snapshots: names of producer snapshots.
+        snapshot_used: the one that open would begin with, None where it would use none.
         others: names that mean nothing here.
         rows: batches, where they were asked for.
     """
@@ -402,6 +404,7 @@ class PartitionView:
     boundary: Boundary | None
     log_start_offset: int | None
     gaps_end: int
+    producers_from: int | None
     cleaned_offset: int
     high_watermark: int | None
     closed: str
@@ -411,6 +414,7 @@ class PartitionView:
     epochs: tuple[tuple[int, int], ...] | None
     epoch_count: int
     snapshots: tuple[str, ...]
+    snapshot_used: str | None
     others: tuple[str, ...]
     problems: list[Problem]
     notes: list[str]

@@ -99,6 +99,35 @@ def healthy_log(config: LogConfig = CONFIG) -> MemDisk:
     return disk
 
 
+def producing_log() -> MemDisk:
+    """``LOG`` with three producers, snapshots at 5, 9 and 12, cleanly closed."""
+    disk = MemDisk()
+    disk.mkdir(Path("/data"))
+    log = PartitionLog.open(LOG, CONFIG, disk=disk)
+    log.append(batch(0))
+    log.append(sent(2**31 - 2, 3, producer=7))
+    for sequence in range(1, 7):
+        log.append(sent(sequence, producer=7))
+    log.append(sent(0, producer=9, epoch=4))
+    marker = RecordBatch.control_marker(
+        ControlType.ABORT, transactional_id="t", producer_id=42, producer_epoch=1
+    )
+    log.append(marker)
+    log.close()
+    assert [path.name[18:20] for path in segments(disk, LOG, ".snapshot")] == ["05", "09", "12"]
+    return disk
+
+
+def sent(first: int, count: int = 1, *, producer: int, epoch: int = 0) -> RecordBatch:
+    """A batch of an idempotent producer."""
+    return RecordBatch.unassigned(
+        [Record(None, b"value", T0 + first % 1_000 + number) for number in range(count)],
+        producer_id=producer,
+        producer_epoch=epoch,
+        base_sequence=first,
+    )
+
+
 def crashed_log() -> MemDisk:
     """The same, but its process died: of what it wrote, two batches are known to be durable."""
     disk = MemDisk()

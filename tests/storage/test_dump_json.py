@@ -109,6 +109,9 @@ def facts_of(document: dict[str, Any]) -> Iterator[object]:
     if kind in KINDS_OF_FILES:
         yield document["size_bytes"]
         for row in document["rows"]:
+            for batch in row.pop("batches", ()):
+                yield from (batch["first_sequence"], batch["last_sequence"], batch["base_offset"])
+                yield from (batch["next_offset"] - 1, utc(batch["timestamp_ms"]))
             yield from (cell for key, cell in row.items() if not key.endswith("timestamp_ms"))
     if kind == "partition":
         for segment in document["segments"]:
@@ -121,7 +124,7 @@ def facts_of(document: dict[str, Any]) -> Iterator[object]:
         if verdict["refusal"]:
             yield from (verdict["refusal"]["reason"], verdict["refusal"]["last_good_offset"])
         yield from document["notes"]
-        yield from document["others"]
+        yield from (*document["others"], *document["snapshots"], document["producers_from"])
     if kind == "log-directory":
         for partition in document["partitions"]:
             yield partition["path"].rpartition("/")[2]

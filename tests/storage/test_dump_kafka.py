@@ -54,7 +54,7 @@ def test_files_say_what_kafka_wrote(kafka_dirs: Path, documents: dict[Path, Any]
             rows = [f"{r['topic']} {r['partition']} {r['offset']}" for r in document["rows"]]
             assert rows == [" ".join(entry.split()) for entry in facts.get("entries", [])]
         if path.name.endswith(".snapshot"):
-            assert document["notes"] == ["producer snapshot: not decoded"]
+            assert document["notes"] == ["a producer snapshot of Kafka's own, not decoded"]
 
 
 def test_a_kafka_partition_is_named_so_and_an_open_would_refuse(

@@ -18,7 +18,18 @@ import pytest
 from storage import CompactionPolicy, PartitionLog, compact
 from storage.disk import DiskFile, FileStat, LockState
 from storage.memdisk import MemDisk
-from tests.storage.dumping import CONFIG, FLAGS, LOG, T0, as_json, batch, dump, fill, segments
+from tests.storage.dumping import (
+    CONFIG,
+    FLAGS,
+    LOG,
+    T0,
+    as_json,
+    batch,
+    dump,
+    fill,
+    segments,
+    sent,
+)
 from tests.storage.trees import content, put
 
 ROOT = Path(__file__).parents[2]
@@ -149,6 +160,53 @@ def test_change_before_any_call_is_no_damage(name: str, target: str, form: tuple
             # The file may be gone.
             is_gone = ran.status == 2 or "changed while it was read: open" in ran.out
             assert ran.status == 0 or is_gone, f"before call {at}: {ran.out} {ran.err}"
+        log.abandon()
+        at += 1
+    assert at > 5
+
+
+def send_more(log: PartitionLog) -> None:
+    for sequence in range(log.producers[7].next_sequence, 20):
+        log.append(sent(sequence, producer=7))
+
+
+def truncate_and_send(log: PartitionLog) -> None:
+    log.truncate_to(8)
+    send_more(log)
+    log.flush()
+
+
+PRODUCER_ACTIONS: dict[str, Callable[[PartitionLog], object]] = {
+    "send": send_more,
+    "roll": lambda log: log.roll(),
+    "flush": lambda log: log.flush(),
+    "truncate the last batch": lambda log: log.truncate_to(11),
+    "truncate two segments": lambda log: log.truncate_to(3),
+    "truncate everything": lambda log: log.truncate_fully_and_start_at(50),
+    "truncate and send again": truncate_and_send,
+    "delete old segments": lambda log: log.delete_old_segments(log.leo, retention_bytes=200),
+    "close": lambda log: log.close(),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_snapshot", [False, True], ids=["partition", "snapshot"])
+@pytest.mark.parametrize("name", PRODUCER_ACTIONS)
+def test_change_of_producers_before_any_call_is_no_damage(name: str, is_snapshot: bool) -> None:
+    at = 1
+    while True:
+        disk = MemDisk()
+        disk.mkdir(Path("/data"))
+        log = PartitionLog.open(LOG, CONFIG, disk=disk)
+        for sequence in range(12):
+            log.append(sent(sequence, producer=7))
+        path = segments(disk, suffix=".snapshot")[-1] if is_snapshot else LOG
+        moving = MovingDisk(disk, at, lambda log=log: PRODUCER_ACTIONS[name](log))  # type: ignore[misc]
+        ran = dump(moving, path, *FLAGS)  # type: ignore[arg-type]
+        if moving.left > 0:
+            break
+        is_gone = ran.status == 2 or "changed while it was read: open" in ran.out
+        assert ran.status == 0 or (is_snapshot and is_gone), f"before call {at}: {ran.out}"
         log.abandon()
         at += 1
     assert at > 5

@@ -188,5 +188,5 @@ def test_directory_that_cannot_be_listed_is_nothing_to_show() -> None:
 
 def test_disk_that_cannot_be_asked_about_locks_says_so() -> None:
     ran = dump(FaultDisk(healthy_log()), LOG, *FLAGS)
-    assert "in use   unknown\n" in ran.out
+    assert "in use     unknown\n" in ran.out
     assert ran.status == 0

@@ -27,7 +27,9 @@ from tests.storage.dumping import (
     flip,
     healthy_broker,
     healthy_log,
+    producing_log,
 )
+from tests.storage.test_dump_snapshots import SNAPSHOT_DAMAGES, SNAPSHOTS
 from tests.storage.test_dump_verdict import BROKER_DAMAGES, DAMAGES, FIRST, LAST, MIDDLE
 from tests.storage.trees import content, put
 
@@ -106,10 +108,13 @@ def epochs_that_fall() -> MemDisk:
     return disk
 
 
-def with_snapshot() -> MemDisk:
-    disk = healthy_log()
-    put(disk, LOG / f"{4:020d}.snapshot", bytes(10))
-    return disk
+def snapshots_damaged(name: str) -> Callable[[], MemDisk]:
+    def make() -> MemDisk:
+        disk = producing_log()
+        SNAPSHOT_DAMAGES[name](disk)
+        return disk
+
+    return make
 
 
 def empty_log() -> MemDisk:
@@ -184,8 +189,23 @@ CASES: dict[str, Case] = {
     "a wrong boundary": Case(damaged("boundary with a wrong checksum"), (LOG / "boundary",)),
     "a seal": Case(healthy_log, (LOG / "seal",)),
     "no seal": Case(damaged("seal that is no JSON"), (LOG / "seal",)),
-    "a producer snapshot": Case(with_snapshot, (LOG / f"{4:020d}.snapshot",)),
-    "a log with a producer snapshot": Case(with_snapshot, WHOLE),
+    "a producer snapshot": Case(producing_log, (SNAPSHOTS[-1],)),
+    "one producer of a snapshot": Case(producing_log, (SNAPSHOTS[-1], "--count", "1")),
+    "a producer snapshot with a wrong bit": Case(
+        snapshots_damaged("newest flipped in a sequence"), (SNAPSHOTS[-1],)
+    ),
+    "a producer snapshot with a field that cannot be": Case(
+        snapshots_damaged("newest with a negative epoch"), (SNAPSHOTS[-1],)
+    ),
+    "a producer snapshot cut short": Case(snapshots_damaged("newest cut short"), (SNAPSHOTS[-1],)),
+    "a producer snapshot under another name": Case(
+        snapshots_damaged("newest under another name"), (SNAPSHOTS[-1].with_stem(f"{11:020d}"),)
+    ),
+    "a log with producer snapshots": Case(producing_log, WHOLE),
+    "a log with bad producer snapshots": Case(snapshots_damaged("every one flipped"), WHOLE),
+    "a log with producer snapshots behind its end": Case(
+        snapshots_damaged("last segment cut, newest behind the end"), WHOLE
+    ),
     "a lock": Case(in_use, (LOG / ".lock",)),
     "a broker's directory": Case(healthy_broker, (BROKER, *FLAGS)),
     "a broker's directory with damage": Case(damaged_broker("segment flipped"), (BROKER, *FLAGS)),

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from storage import ControlType, Header, Record, RecordBatch, decode_batch, encode_batch
 from storage.errors import BatchTooLarge, CorruptBatch
-from storage.mkb1 import MAGIC, MKB1
+from storage.mkb1 import MKB1
+from storage.mkb1_header import MAGIC
 from tests.storage import naive_mkb1 as naive
 from tests.storage.batches import EPOCHS, base_offsets, batches, commit, emptied, many, one
 

@@ -17,7 +17,8 @@ from storage.checkpoints import parse_entries, read_entries
 from storage.disk import DiskFile
 from storage.errors import CorruptBatch, CorruptCheckpoint
 from storage.memdisk import MemDisk
-from storage.mkb1 import MKB1, peek_header
+from storage.mkb1 import MKB1
+from storage.mkb1_header import peek_header
 from storage.scan import look_ahead, scan_segment
 from tests.storage.trees import put
 
