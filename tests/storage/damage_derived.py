@@ -1,4 +1,4 @@
-"""Rows of STORAGE.md E.2 about derived files: indexes and the epoch file.
+"""Rows of STORAGE.md E.2 about derived files: indexes, the epoch file, producer snapshots.
 
 They are rebuilt whenever in doubt, whatever was durable, and the log's end never comes from them.
 """
@@ -9,6 +9,8 @@ import struct
 from collections.abc import Callable
 
 from storage.epochs import EPOCH_FILE
+from storage.producer_snapshots import encode_snapshot
+from storage.producer_state import ProducerEntry
 from tests.storage.damage import (
     CLOSED,
     COUNT,
@@ -31,6 +33,7 @@ from tests.storage.damage_outcomes import Case, Opens, Refuses, variants
 ALL = ("all",)
 QUICK = ("unflushed",)
 ANY = (CLOSED, FLUSHED, UNFLUSHED, UNKNOWN)
+NO_PRODUCERS = encode_snapshot(COUNT, {})
 
 # Indexes ---------------------------------------------------------------------------------------
 
@@ -220,8 +223,47 @@ def row_46() -> list[Case]:
     ]
 
 
+# Producers and transactions --------------------------------------------------------------------
+
+
+def row_60() -> list[Case]:
+    """Beside a log without producers; ``test_producer_recovery`` has one with producers."""
+    cases = []
+    for name, data in {
+        "empty": b"",
+        "torn": NO_PRODUCERS[:17],
+        "crc": NO_PRODUCERS[:-1] + b"x",
+    }.items():
+        file = f"{COUNT:020d}.snapshot"
+        opens = Opens(keeps_seal=True, removed=(file,), warnings=1)
+        cases += variants(60, f"snapshot-{name}", overwrite(file, data), opens, *ANY)
+    file = f"{COUNT + 1:020d}.snapshot"
+    stray = encode_snapshot(COUNT + 1, {7: ProducerEntry(0, 1, ())})
+    opens = Opens(keeps_seal=True, removed=(file,))
+    return [*cases, *variants(60, "snapshot-stray", overwrite(file, stray), opens, *ANY)]
+
+
+def transaction_index(row: int, name: str, data: bytes, base: int = 0) -> list[Case]:
+    """Nothing here reads an index of aborted transactions, so nothing can be wrong with one."""
+    file = f"{base:020d}.txnindex"
+    opens = Opens(keeps_seal=True, ignored=(file,))
+    return variants(row, f"transaction-index-{name}", overwrite(file, data), opens, *ANY)
+
+
+def row_61() -> list[Case]:
+    return transaction_index(61, "version-9", struct.pack(">hqqqq", 9, 7, 0, 5, 5))
+
+
+def row_62() -> list[Case]:
+    entry = struct.pack(">hqqqq", 0, 7, 20, 25, 25)
+    return [
+        *transaction_index(62, "ragged", entry[:-3]),
+        *transaction_index(62, "below-its-base", entry, base=30),
+    ]
+
+
 def derived_cases() -> list[Case]:
     """All rows of this module."""
     rows = (row_33, row_34, row_35, row_36, row_37, row_38, row_39, row_40)
-    more = (row_41, row_42, row_43, row_44, row_45, row_46)
+    more = (row_41, row_42, row_43, row_44, row_45, row_46, row_60, row_61, row_62)
     return [case for row in (*rows, *more) for case in row()]

@@ -2,9 +2,9 @@
 
 A row that is a matter of bytes and files is data (``damage_rows``, ``damage_files``,
 ``damage_derived``): build the log, damage it, open it, compare. Sweeps, interrupted operations,
-disk errors and the broker's directory have modules of their own; every test there carries the row
-in its id or name. ``ELSEWHERE`` lists what cannot be said of one log by itself; the last tests
-here prove that no row is missing.
+disk errors, the broker's directory and logs with producers have modules of their own; every test
+there carries the row in its id or name. ``ELSEWHERE`` lists what cannot be said of one log by
+itself; the last tests here prove that no row is missing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tests.storage import (
     test_damage_interrupted,
     test_damage_log_dir,
     test_damage_sweeps,
+    test_producer_recovery,
 )
 from tests.storage.damage import (
     CLOSED,
@@ -63,9 +64,8 @@ ELSEWHERE: Mapping[int, tuple[str, str]] = {
     51: ("compaction", "a torn swap is dropped, the originals stay"),
     52: ("compaction", "a damaged swap is dropped, the originals stay"),
     53: ("compaction", "an index swap without its log is dropped"),
-    60: ("producer state", "snapshots are rebuilt by replay"),
-    61: ("transactions", "an index of aborted transactions with another version"),
-    62: ("transactions", "an index of aborted transactions that is ragged or missing"),
+    61: ("transactions", "an index with another version is derived anew once there are indexes"),
+    62: ("transactions", "a ragged or missing index is derived anew once there are indexes"),
     68: ("the simulator's crash images", "names that no fsync of the directory covered"),
     70: ("the simulator's crash images", "unsynced bytes; stops between the calls are tested here"),
     71: ("the simulator's crash images", "unsynced bytes; stops between the calls are tested here"),
@@ -256,6 +256,7 @@ def all_ids() -> list[str]:
         test_damage_interrupted,
         test_damage_log_dir,
         test_damage_sweeps,
+        test_producer_recovery,
     )
     return ids_of_tests([globals(), *others])
 

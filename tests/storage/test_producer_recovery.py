@@ -94,8 +94,10 @@ ROW_60: dict[str, tuple[Callable[[FaultDisk], None], set[int]]] = {
 
 @pytest.mark.parametrize("verify", MODES)
 @pytest.mark.parametrize("is_clean", [True, False], ids=["closed", "killed"])
-@pytest.mark.parametrize("name", ROW_60)
-def test_row60(disk: FaultDisk, name: str, is_clean: bool, verify: str) -> None:
+@pytest.mark.parametrize("name", [pytest.param(name, id=f"row60-{name}") for name in ROW_60])
+def test_row60_replay_mends_what_is_wrong_with_snapshots(
+    disk: FaultDisk, name: str, is_clean: bool, verify: str
+) -> None:
     damage, removed = ROW_60[name]
     log = filled(disk)
     known = dict(log.producers)
