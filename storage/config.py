@@ -53,6 +53,17 @@ class LogRules:
             unsynced bytes (KAFKA-10101, hazard B-56).
         remove_marker_before_load: the clean-shutdown marker goes before anything is read; off, a
             crash while loading leaves a marker that lies (KAFKA-10471, hazard B-57).
+        duplicates_before_order: a producer's retry is looked for before its sequence is called out
+            of order; off, it is refused, and the client sends it again as new (hazard B-52).
+        judge_appends_only: what a leader sends and what is replayed is noted and not judged; off, a
+            follower that begins in the middle of a producer's sequences takes nothing more, and a
+            log with an older epoch behind a newer one does not open (KAFKA-6003, KAFKA-9144,
+            hazards B-51 and B-53).
+        marker_times_count: a transaction marker is a sign of life of its producer; off, one that
+            was fenced while it was idle is forgotten, and its old epoch is accepted again
+            (KAFKA-9144, hazard B-53).
+        drop_snapshots_above: a truncation removes the producer snapshots behind its target; off,
+            they are believed once the log is that long again, whatever it holds then.
     """
 
     verify_epochs_at_open: bool = field(default=True, validator=_is_bool)
@@ -63,6 +74,10 @@ class LogRules:
     lower_boundary_first: bool = field(default=True, validator=_is_bool)
     boundary_after_fsync: bool = field(default=True, validator=_is_bool)
     remove_marker_before_load: bool = field(default=True, validator=_is_bool)
+    duplicates_before_order: bool = field(default=True, validator=_is_bool)
+    judge_appends_only: bool = field(default=True, validator=_is_bool)
+    marker_times_count: bool = field(default=True, validator=_is_bool)
+    drop_snapshots_above: bool = field(default=True, validator=_is_bool)
 
 
 @frozen(kw_only=True)

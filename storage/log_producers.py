@@ -61,6 +61,23 @@ class ProducerLog(LogReader):
         assert facts is not None, "the batch names a producer"
         return facts, self._producers.check(facts)
 
+    def _judge_run(self, view: memoryview, positions: list[int]) -> None:
+        """Judge frames of a leader as if clients sent them; ``LogRules.judge_appends_only`` is off.
+
+        Raises as ``ProducerState.check`` does.
+        """
+        trial = ProducerState(self._producers.entries, rules=self.config.rules)
+        for position in positions:
+            facts = self._codec.producer_facts(view, position)
+            assert facts is not None, "the frame names a producer"
+            trial.check(facts)
+            trial.update(facts)
+
+    def _drop_snapshots_above(self, end_offset: int) -> None:
+        """Remove the snapshots that a cut at ``end_offset`` makes untrue, durably before it."""
+        if self.config.rules.drop_snapshots_above:
+            self._snapshots.drop_above(end_offset)
+
     def _note_producer(self, facts: ProducerFacts) -> None:
         """A batch of a producer is in the log."""
         if self._state.producers_from is None:
@@ -94,12 +111,12 @@ class ProducerLog(LogReader):
         if first >= self._segments[-1].next_offset:
             self._forget_producers()
             return False
-        found = recover_producers(self._snapshots, self._segments, first)
+        found = recover_producers(self._snapshots, self._segments, first, self.config.rules)
         self._producers = found.state
         return found.was_long
 
     def _forget_producers(self) -> None:
-        self._producers = ProducerState()
+        self._producers = ProducerState(rules=self.config.rules)
         self._state = evolve(self._state, producers_from=None)
 
     def _superfluous_snapshots(self) -> tuple[int, ...]:

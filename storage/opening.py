@@ -154,7 +154,10 @@ def _open_found(
     epochs, changed, note = _settle_epochs(lines, segments, found, settled, config)
     snapshots = SnapshotFiles(disk, directory, listing.snapshots, is_synced=found.is_clean)
     producers = recover_producers(
-        snapshots, segments, first_producer_offset(state, segments[0].base_offset)
+        snapshots,
+        segments,
+        first_producer_offset(state, segments[0].base_offset),
+        config.rules,
     )
     settled = evolve(settled, producers_from=producers.first)
     if plan.keep:

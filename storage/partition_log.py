@@ -277,6 +277,8 @@ class PartitionLog(CleanableLog):
             latest_epoch=self._latest_epoch,
             gaps_end=self._state.gaps_end,
         )
+        if producers and not self.config.rules.judge_appends_only:
+            self._judge_run(view, producers)
         if now_ms is not None:
             self._note_clock(now_ms)
         first_offset = self._leo
@@ -414,7 +416,7 @@ class PartitionLog(CleanableLog):
         measured = segment.measure(position, good_end)
         try:
             self._lower(Boundary(segment.base_offset, position, good_end), min_start=target)
-            self._snapshots.drop_above(target)
+            self._drop_snapshots_above(target)
             if number + 1 < len(self._segments):
                 self._drop_segments(number + 1)
                 # Else a power loss could bring their names back over offsets that are reused.
@@ -477,7 +479,7 @@ class PartitionLog(CleanableLog):
         first = self._segments[0].base_offset
         try:
             self._lower(Boundary(first, 0, first), min_start=min(first, offset))
-            self._snapshots.drop_above(-1)
+            self._drop_snapshots_above(-1)
             self._forget_producers()
             self._drop_segments(0)
             self._disk.fsync_dir(self.directory)

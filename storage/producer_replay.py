@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from attrs import frozen
 
 from storage.codec import ProducerFacts
+from storage.config import LogRules
 from storage.errors import CorruptBatch, CorruptCheckpoint, DiskError
 from storage.producer_snapshots import SnapshotFiles
 from storage.producer_state import ProducerState
@@ -44,7 +45,7 @@ class Recovered:
 
 
 def recover_producers(
-    snapshots: SnapshotFiles, segments: Sequence[Segment], first: int
+    snapshots: SnapshotFiles, segments: Sequence[Segment], first: int, rules: LogRules
 ) -> Recovered:
     """The state up to the end of ``segments``; snapshots that are of no use are removed durably.
 
@@ -56,12 +57,12 @@ def recover_producers(
         DiskError: a segment cannot be read, or a snapshot not removed.
     """
     end = segments[-1].next_offset
-    state, start, used_snapshot = ProducerState(), first, False
+    state, start, used_snapshot = ProducerState(rules=rules), first, False
     flaws: dict[int, str] = {}
     strays = [offset for offset in snapshots.offsets if offset > end]
     for offset in reversed(snapshots.offsets[: len(snapshots.offsets) - len(strays)]):
         try:
-            state = ProducerState(snapshots.load(offset))
+            state = ProducerState(snapshots.load(offset), rules=rules)
         except (CorruptCheckpoint, DiskError) as error:
             flaws[offset] = f"producers replayed from the log: {error}"
             continue
@@ -70,6 +71,8 @@ def recover_producers(
     for segment in segments:
         if segment.next_offset > start:
             for facts in iter_producers(segment, start):
+                if not rules.judge_appends_only:
+                    state.check(facts)
                 state.update(facts)
             if not segment.is_active:
                 segment.release()

@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from storage.codec import ProducerFacts
-from storage.config import INT32_MAX
+from storage.config import INT32_MAX, LogRules
 from storage.errors import InvalidProducerEpoch, InvalidRecord, OutOfOrderSequence
 
 __all__ = ["BATCHES_KEPT", "Duplicate", "ProducerBatch", "ProducerEntry", "ProducerState"]
@@ -83,10 +83,16 @@ class Duplicate(NamedTuple):
 class ProducerState:
     """The producers of one log, in memory."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "_rules")
 
-    def __init__(self, entries: Mapping[int, ProducerEntry] | None = None) -> None:
+    def __init__(
+        self,
+        entries: Mapping[int, ProducerEntry] | None = None,
+        *,
+        rules: LogRules | None = None,
+    ) -> None:
         self._entries: dict[int, ProducerEntry] = dict(entries or {})
+        self._rules = rules or LogRules()
 
     @property
     def entries(self) -> Mapping[int, ProducerEntry]:
@@ -121,7 +127,8 @@ class ProducerState:
         expected = 0
         if epoch == entry.producer_epoch:
             last = (first + facts.last_offset_delta) & INT32_MAX
-            for batch in entry.batches:
+            known = entry.batches if self._rules.duplicates_before_order else ()
+            for batch in known:
                 if batch.first_sequence == first and batch.last_sequence == last:
                     return Duplicate(batch.base_offset, batch.last_offset + 1, batch.timestamp_ms)
             expected = entry.next_sequence
@@ -135,7 +142,7 @@ class ProducerState:
         A batch without a producer epoch names no producer; one without a sequence counts as a
         marker does, for epoch and time alone.
         """
-        producer_id, epoch, first, base_offset, delta, timestamp_ms, _ = facts
+        producer_id, epoch, first, base_offset, delta, timestamp_ms, is_control = facts
         if epoch < 0:
             return
         entry = self._entries.get(producer_id)
@@ -147,7 +154,7 @@ class ProducerState:
                 batches = entry.batches
         if timestamp_ms < 0:
             timestamp_ms = -1
-        else:
+        elif not is_control or self._rules.marker_times_count:
             known_ms = timestamp_ms
         if first >= 0:
             last = (first + delta) & INT32_MAX

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from attrs import fields
 
-from storage import LogConfig, LogRules, PartitionLog
+from storage import ControlType, LogConfig, LogRules, PartitionLog, Record, RecordBatch
 from storage.disk import FileKind
-from storage.errors import CorruptLog
+from storage.errors import CorruptLog, InvalidProducerEpoch, OutOfOrderSequence
 from storage.log_dir import LogDir
 from storage.memdisk import MemDisk
 from tests.storage.batches import many, one
@@ -30,6 +30,10 @@ TESTED = {
     "lower_boundary_first",
     "boundary_after_fsync",
     "remove_marker_before_load",
+    "duplicates_before_order",
+    "judge_appends_only",
+    "marker_times_count",
+    "drop_snapshots_above",
 }
 
 on_and_off = pytest.mark.parametrize("is_on", [True, False])
@@ -220,6 +224,121 @@ def test_remove_marker_before_load_of_a_directory(is_on: bool) -> None:
     log_dir = LogDir.open(root, disk=disk, rules=LogRules(remove_marker_before_load=is_on))
     assert (disk.stat(marker).kind is FileKind.FILE) != is_on
     assert log_dir.previous_broker_epoch == -1
+
+
+# Producers -------------------------------------------------------------------------------------
+
+
+@on_and_off
+def test_duplicates_before_order(is_on: bool) -> None:
+    """B-52: a client that is told "out of order" about its own retry takes a new epoch and sends
+    the batch again: it is in the log twice.
+    """
+    log = open_log(MemDisk(), duplicates_before_order=is_on)
+    log.append(sent(0))
+    if is_on:
+        assert log.append(sent(0)).is_duplicate
+        assert log.leo == 1
+        return
+    with pytest.raises(OutOfOrderSequence):
+        log.append(sent(0))
+    log.append(sent(0, epoch=1))
+    assert [record.value for record in log.fetch(0, 9)] == [b"v", b"v"]
+
+
+@on_and_off
+def test_judge_appends_only_on_a_follower(is_on: bool) -> None:
+    """KAFKA-6003, B-51: a follower forgot an idle producer that its leader still knows, or the
+    other way round; what the leader took, it must take.
+    """
+    log = open_log(MemDisk(), judge_appends_only=is_on)
+    log.append_replica_batch(sent(7).assign(0, 0))
+    taken = sent(50).assign(1, 0)
+    if is_on:
+        log.append_replica_batch(taken)
+        assert (log.leo, log.producers[7].next_sequence) == (2, 51)
+        return
+    for _ in range(2):
+        with pytest.raises(OutOfOrderSequence):
+            log.append_replica_batch(taken)
+    assert log.leo == 1
+
+
+@on_and_off
+def test_judge_appends_only_on_opening(is_on: bool) -> None:
+    """KAFKA-9144, B-53: "recovery later rejects the non-monotone epoch and log load fails"."""
+    disk = MemDisk()
+    log = open_log(disk)
+    log.append(sent(0, epoch=4))
+    assert log.expire_producers(10**12) == (7,)
+    log.append(sent(0, epoch=3))
+    log.abandon()
+    if is_on:
+        assert open_log(disk).producers[7].producer_epoch == 3
+        return
+    with pytest.raises(InvalidProducerEpoch):
+        open_log(disk, judge_appends_only=False)
+
+
+@on_and_off
+def test_marker_times_count(is_on: bool) -> None:
+    """KAFKA-9144, B-53: an idle transaction is aborted under a higher epoch; its producer comes
+    back after the time of expiry, counted from its last batch, and must find itself fenced.
+    """
+    day = LogConfig().producer_expiry_ms
+    log = open_log(MemDisk(), marker_times_count=is_on)
+    log.append(sent(0, epoch=3))
+    abort = RecordBatch.control_marker(
+        ControlType.ABORT,
+        transactional_id="t",
+        producer_id=7,
+        producer_epoch=4,
+        timestamp_ms=1_000 + day // 2,
+    )
+    log.append(abort)
+    assert log.expire_producers(1_000 + day) == (() if is_on else (7,))
+    if is_on:
+        with pytest.raises(InvalidProducerEpoch):
+            log.append(sent(1, epoch=3))
+    else:
+        assert log.append(sent(1, epoch=3)).base_offset == 2
+
+
+@on_and_off
+@pytest.mark.parametrize("is_full", [False, True], ids=["a part", "all"])
+def test_drop_snapshots_above(is_on: bool, is_full: bool) -> None:
+    """Off, a log believes a snapshot of batches that it has no more: it answers a new batch with
+    offsets where other records stand.
+    """
+    disk = MemDisk()
+    log = open_log(disk, drop_snapshots_above=is_on)
+    for _ in range(2):
+        log.append(one())
+    log.append(sent(0))
+    log.roll()
+    assert log._snapshots.offsets == (3,)
+    if is_full:
+        log.truncate_fully_and_start_at(0)
+    else:
+        log.truncate_to(1)
+    assert log.producers == {}
+    while log.leo < 5:
+        log.append(one(b"other"))
+    log.abandon()
+    log = open_log(disk)
+    appended = log.append(sent(0))
+    assert appended.is_duplicate != is_on
+    stands = [record.value for record in log.fetch(appended.base_offset, 1)]
+    assert stands == ([b"v"] if is_on else [b"other"])
+
+
+def sent(sequence: int, *, epoch: int = 0) -> RecordBatch:
+    return RecordBatch.unassigned(
+        [Record(None, b"v", 1_000)],
+        producer_id=7,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+    )
 
 
 def content(disk: MemDisk, path: Path) -> bytes:
