@@ -123,4 +123,4 @@ class ProducerLog(LogReader):
         if not self._snapshots.offsets:
             return ()
         bases = {segment.base_offset for segment in self._segments}
-        return self._snapshots.superfluous(bases, self.log_start_offset)
+        return self._snapshots.superfluous(bases)

@@ -520,5 +520,4 @@ class PartitionLog(CleanableLog):
         self._add_work("persist")
         if self._epochs.truncate_from_start(offset):
             self._add_work("epochs")
-        self._note_superfluous()
         self._settle()

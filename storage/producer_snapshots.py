@@ -23,6 +23,8 @@ The rules:
 * It describes a prefix of the log, so it is true while that prefix stands. What shortens the log
   removes the snapshots behind the new end durably first (``drop_above``): one that came back after
   a power loss could describe a history that the log no longer has.
+* Each segment has one at its base, as in Kafka: only a snapshot knows producers whose batches
+  retention took, and a truncation may go back to the log's first segment.
 
 Compared with Kafka's layout (46 bytes a producer): all five batches are kept and not only the last,
 so a retry of an older one is still recognised after a restart; the offset is under the checksum, so
@@ -50,7 +52,6 @@ SNAPSHOT_SUFFIX: Final = ".snapshot"
 SNAPSHOT_MAX_BYTES: Final = CHECKPOINT_MAX_BYTES
 """Of one file; it holds some 475,000 producers with five batches each."""
 VERSION: Final = 1
-BASES_KEPT: Final = 2
 
 PREFIX: Final = Struct(">HI")
 HEAD: Final = Struct(">qI")
@@ -246,24 +247,18 @@ class SnapshotFiles:
         """
         return self.drop([offset for offset in self._offsets if offset > end_offset])
 
-    def superfluous(self, bases: Collection[int], log_start: int) -> tuple[int, ...]:
+    def superfluous(self, bases: Collection[int]) -> tuple[int, ...]:
         """Which durable files newer durable ones stand in for.
 
-        The newest stays, and the newest two at the base of a segment: a truncation into the last
-        two segments then replays no more than one, however often the log was closed in between.
-        (Kafka kept the newest two, later one a segment.) Of those below the log start only the
-        newest is of use.
+        The newest stays, and one at the base of each segment: a truncation replays no more than
+        the segment that it cuts, and it finds what is known of producers whose batches retention
+        took, which no replay finds. It may go below the log start, so that does not count.
 
         Args:
             bases: the base offsets of the log's segments.
-            log_start: its log start offset.
         """
         durable = [offset for offset in self._offsets if offset not in self._unsynced]
-        at_bases = [offset for offset in durable if offset in bases]
-        below = [offset for offset in durable if offset <= log_start]
-        kept = {*durable[-1:], *at_bases[-BASES_KEPT:]}
-        floor = below[-1] if below else 0
-        return tuple(offset for offset in durable if offset not in kept or offset < floor)
+        return tuple(offset for offset in durable[:-1] if offset not in bases)
 
     def _forget(self, *offsets: int) -> None:
         self._offsets = [kept for kept in self._offsets if kept not in offsets]

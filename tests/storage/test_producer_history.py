@@ -12,6 +12,7 @@ for it alone only this is asked: the batches that are known are the latest ones.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -212,15 +213,28 @@ class ProducerHistory(RuleBasedStateMachine):
     def truncate_at(self, target: int) -> None:
         is_full = target < self.log.segments[0].base_offset
         if self.has_lost_batches and not is_full:
-            # Deeper there may be no snapshot that knows what retention took.
-            target = max(target, self.log.segments[-2:][0].base_offset)
+            target = max(target, self.known_from())
         self.log.truncate_to(target)
         self.batches = [one for one in self.batches if one.next_offset <= target and not is_full]
+        self.has_lost_batches &= not is_full
+
+    def known_from(self) -> int:
+        """From here on a snapshot knows what retention took: where the log begins, undamaged."""
+        first = self.log.segments[0].base_offset
+        for offset in self.log._snapshots.offsets:
+            if offset >= first:
+                with suppress(CorruptCheckpoint):
+                    self.log._snapshots.load(offset)
+                    assert offset == first or self.damaged
+                    return offset
+        assert self.damaged
+        return self.log.leo
 
     @rule(seed=SEEDS)
     def truncate_fully(self, seed: int) -> None:
         self.log.truncate_fully_and_start_at(self.log.leo + Random(seed).randint(0, 5))
         self.batches = []
+        self.has_lost_batches = False
         assert self.log.producers == {}
         assert self.snapshots() == []
 
@@ -234,7 +248,10 @@ class ProducerHistory(RuleBasedStateMachine):
     def delete_old_segments(self, kept_bytes: int) -> None:
         """What the batches that go said is known for all that."""
         gone = self.log.delete_old_segments(self.log.leo, retention_bytes=kept_bytes)
-        self.has_lost_batches |= bool(gone)
+        for batch in self.batches if gone else ():
+            is_gone = batch.next_offset <= self.log.segments[0].base_offset
+            names_one = batch.producer_id >= 0 and batch.producer_epoch >= 0
+            self.has_lost_batches |= is_gone and names_one
 
     @rule()
     def expire(self) -> None:

@@ -255,44 +255,66 @@ def test_a_clean_close_leaves_a_snapshot_at_the_end_and_a_second_one_nothing(
 ) -> None:
     log = filled(disk)
     log.close()
-    assert snapshots(disk) == [20, 30, 35]
+    assert snapshots(disk) == [10, 20, 30, 35]
     disk.calls.clear()
     open_log(disk).close()
     assert not {"write_at", "truncate", "unlink"} & set(disk.operations(".snapshot"))
-    assert snapshots(disk) == [20, 30, 35]
+    assert snapshots(disk) == [10, 20, 30, 35]
 
 
-def test_old_snapshots_go_when_newer_ones_are_durable(disk: FaultDisk) -> None:
-    log = filled(disk, 45, runs_pending=False)
-    assert snapshots(disk) == [10, 20, 30, 40]
-    log.flush()
-    (prune,) = [work for work in log.take_pending() if work.kind == "prune"]
-    assert snapshots(disk) == [10, 20, 30, 40]
-    log.run(prune)
-    assert snapshots(disk) == [30, 40]
-    log.close()
-    assert snapshots(disk) == [30, 40, 45]
-
-
-def test_snapshots_at_clean_closes_do_not_push_out_those_of_the_segments(disk: FaultDisk) -> None:
+def test_each_segment_has_a_snapshot_at_its_base_and_older_ends_go(disk: FaultDisk) -> None:
     log = filled(disk, 35)
     for sequence in range(28, 32):
         log.close()
         log = open_log(disk)
         log.append(batch(sequence))
     log.close()
-    assert snapshots(disk) == [20, 30, 39]
+    assert snapshots(disk) == [10, 20, 30, 39]
 
 
-def test_raising_the_log_start_removes_snapshots_below_it_but_the_newest(disk: FaultDisk) -> None:
+def test_what_a_newer_one_stands_in_for_goes_when_that_is_durable(disk: FaultDisk) -> None:
+    filled(disk, 35).close()
+    log = open_log(disk, runs_pending=False)
+    for sequence in range(28, 36):
+        log.append(batch(sequence))
+    assert snapshots(disk) == [10, 20, 30, 35, 40]
+    log.flush()
+    (prune,) = [work for work in log.take_pending() if work.kind == "prune"]
+    assert snapshots(disk) == [10, 20, 30, 35, 40]
+    log.run(prune)
+    assert snapshots(disk) == [10, 20, 30, 40]
+
+
+def test_snapshots_go_with_their_segments(disk: FaultDisk) -> None:
+    """Raising the log start alone removes none: a truncation may go below it."""
     log = filled(disk)
-    assert snapshots(disk) == [20, 30]
-    log.raise_log_start_offset(29)
-    assert snapshots(disk) == [20, 30]
+    log.flush()
     log.raise_log_start_offset(33)
+    assert snapshots(disk) == [10, 20, 30]
+    log.delete_old_segments(log.leo)
+    assert log.segments[0].base_offset == 30
     assert snapshots(disk) == [30]
     log.abandon()
     assert open_log(disk).producers[7].next_sequence == 28
+
+
+@pytest.mark.parametrize("target", range(10, 36, 5))
+def test_truncation_knows_producers_whose_batches_retention_took(
+    disk: FaultDisk, target: int
+) -> None:
+    """Wherever it cuts, a snapshot tells what no replay can: producer 3 wrote at offset 0 only."""
+    log = open_log(disk)
+    log.append(batch(5, producer=3))
+    for sequence in range(34):
+        log.append(batch(sequence))
+    log.flush()
+    log.delete_old_segments(log.leo, retention_bytes=25 * FRAME)
+    assert log.log_start_offset == 10
+    log.raise_log_start_offset(35)
+    log.truncate_to(target)
+    assert log.append(batch(5, producer=3)).is_duplicate
+    log.abandon()
+    assert open_log(disk).append(batch(5, producer=3)).is_duplicate
 
 
 def test_producers_whose_batches_are_gone_are_known_from_the_snapshot(disk: FaultDisk) -> None:
@@ -379,6 +401,7 @@ def test_snapshots_behind_the_target_are_durably_gone_before_anything_is_cut(
 
 def test_truncation_below_every_snapshot_replays_once_and_leaves_one(disk: FaultDisk) -> None:
     log = filled(disk)
+    log._snapshots.drop([10])
     log.truncate_to(17)
     assert snapshots(disk) == [17]
     known = dict(log.producers)

@@ -82,14 +82,14 @@ ROW_60: dict[str, tuple[Callable[[FaultDisk], None], set[int]]] = {
     "empty": (edit(bytearray.clear, 35), {35}),
     "missing": (lose(35), set()),
     "newest-two-missing": (lose(30, 35), set()),
-    "all-missing": (lose(20, 30, 35), set()),
-    "all-bad": (edit(flip, 20, 30, 35), {20, 30, 35}),
+    "all-missing": (lose(10, 20, 30, 35), set()),
+    "all-bad": (edit(flip, 10, 20, 30, 35), {10, 20, 30, 35}),
     "older-bad": (edit(flip, 20, 30), set()),
     "above-the-end": (move(35, 36), {36}),
     "far-above-the-end": (move(35, 2**63 - 1), {2**63 - 1}),
     "under-another-name": (move(20, 35), {35}),
 }
-"""Damage to a log's snapshots 20, 30 and 35, and the offsets of those that opening removes."""
+"""Damage to a log's snapshots 10, 20, 30 and 35, and the offsets of those that opening removes."""
 
 
 @pytest.mark.parametrize("verify", MODES)
@@ -127,7 +127,7 @@ def test_what_is_no_snapshot_file_is_left_alone(disk: FaultDisk) -> None:
     assert set(log.report.ignored) == {*names, path(34).name}
     assert log.report.removed == ()
     assert disk.stat(path(34)).kind is FileKind.DIRECTORY
-    assert log._snapshots.offsets == (20, 30, 35)
+    assert log._snapshots.offsets == (10, 20, 30, 35)
 
 
 def test_a_snapshot_that_cannot_be_read_is_replaced(disk: FaultDisk) -> None:
@@ -146,7 +146,7 @@ def test_a_long_replay_leaves_a_snapshot_so_that_it_is_not_repeated(
 ) -> None:
     log = filled(disk)
     log.abandon()
-    lose(20, 30)(disk)
+    lose(10, 20, 30)(disk)
     log = open_log(disk, verify)
     assert snapshots(disk) == [35]
     assert "fsync" not in disk.operations(path(35).name)
@@ -157,7 +157,7 @@ def test_a_long_replay_leaves_a_snapshot_so_that_it_is_not_repeated(
 def test_a_replay_inside_the_last_segment_leaves_none(disk: FaultDisk) -> None:
     filled(disk).abandon()
     open_log(disk).abandon()
-    assert snapshots(disk) == [20, 30]
+    assert snapshots(disk) == [10, 20, 30]
 
 
 # Where a replay begins ---------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_an_unknown_boundary_means_a_replay_of_everything(disk: FaultDisk, verif
     log = filled(disk)
     known = dict(log.producers)
     log.close()
-    lose(20, 30, 35)(disk)
+    lose(10, 20, 30, 35)(disk)
     disk.unlink(DIRECTORY / BOUNDARY_FILE)
     log = open_log(disk, verify)
     assert dict(log.producers) == known
@@ -298,7 +298,7 @@ def test_replay_reads_frames_of_every_size_and_both_versions(disk: FaultDisk) ->
 def test_a_damaged_header_on_the_way_refuses_before_anything_changes(disk: FaultDisk) -> None:
     log = filled(disk)
     log.close()
-    lose(20, 30)(disk)
+    lose(10, 20, 30)(disk)
     edit(flip, 35)(disk)
     file = disk.inner.open(DIRECTORY / f"{10:020d}.log")
     file.write_at(4 * FRAME, b"XXXX")
@@ -371,7 +371,7 @@ def test_after_a_crash_the_replay_begins_at_the_newest_snapshot(
 def test_salvage_knows_the_producers_of_the_good_prefix(disk: FaultDisk) -> None:
     log = filled(disk)
     log.close()
-    lose(20, 30, 35)(disk)
+    lose(10, 20, 30, 35)(disk)
     file = disk.inner.open(DIRECTORY / f"{20:020d}.log")
     file.write_at(3 * FRAME + 30, b"\xff")
     file.close()

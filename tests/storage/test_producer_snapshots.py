@@ -287,35 +287,29 @@ def test_dropping_is_durable_and_a_file_that_stays_is_still_known(disk: FaultDis
 
 
 @pytest.mark.parametrize(
-    ("durable", "bases", "log_start", "superfluous"),
+    ("durable", "bases", "superfluous"),
     [
-        ([], [], 0, ()),
-        ([10], [], 0, ()),
-        ([10, 20, 30], [0, 10, 20, 30], 0, (10,)),
-        ([10, 20, 25], [0, 10, 20], 0, ()),
-        ([10, 20, 23, 25], [0, 10, 20], 0, (23,)),
-        ([10, 20, 25], [], 0, (10, 20)),
-        ([10, 20, 25], [0, 10, 20], 9, ()),
-        ([10, 20, 25], [0, 10, 20], 19, ()),
-        ([10, 20, 25], [0, 10, 20], 20, (10,)),
-        ([10, 20, 25], [0, 10, 20], 99, (10, 20)),
+        ([], [], ()),
+        ([10], [], ()),
+        ([10, 20, 30], [0, 10, 20, 30], ()),
+        ([10, 20, 30], [0, 20, 30], (10,)),
+        ([10, 20, 25], [0, 10, 20], ()),
+        ([10, 20, 23, 25], [0, 10, 20], (23,)),
+        ([10, 20, 25], [], (10, 20)),
+        ([10, 20, 25], [20], (10,)),
     ],
 )
 def test_which_files_others_stand_in_for(
-    disk: FaultDisk,
-    durable: list[int],
-    bases: list[int],
-    log_start: int,
-    superfluous: tuple[int, ...],
+    disk: FaultDisk, durable: list[int], bases: list[int], superfluous: tuple[int, ...]
 ) -> None:
     files = SnapshotFiles(disk, PATH.parent, durable, is_synced=True)
-    assert files.superfluous(bases, log_start) == superfluous
+    assert files.superfluous(bases) == superfluous
 
 
 def test_what_is_not_durable_stands_in_for_nothing(disk: FaultDisk) -> None:
     files = SnapshotFiles(disk, PATH.parent, [10, 20], is_synced=True)
     files.write(30, {})
     files.write(40, {})
-    assert files.superfluous([10, 20, 30, 40], 0) == ()
+    assert files.superfluous([]) == (10,)
     files.sync(40)
-    assert files.superfluous([10, 20, 30, 40], 0) == (10, 20)
+    assert files.superfluous([]) == (10, 20, 30)
