@@ -1,7 +1,8 @@
 """Shows what is in a log's files, without changing them: ``python -m storage.dump PATH``.
 
-Takes a segment, an index, a checkpoint or another file of a log, the directory of a partition, or
-that of a broker. Says what is damaged, where, and what opening the log would do about it.
+Takes a segment, an index, a checkpoint, a producer snapshot or another file of a log, the directory
+of a partition, or that of a broker. Says what is damaged, where, and what opening the log would do
+about it.
 
 Exit status: 0 shown, and nothing is wrong; 1 shown, and damaged, or an open would refuse; 2 bad
 usage, or nothing to show; 70 an error of this program; 130 interrupted.
@@ -109,7 +110,7 @@ def _parse(argv: Sequence[str] | None) -> tuple[Namespace, Options]:
         help="begin with the batch that holds this offset (or the index entry behind it)",
     )
     batches.add_argument(
-        "--count", metavar="N", type=_natural, help="at most so many batches or entries"
+        "--count", metavar="N", type=_natural, help="at most so many batches, entries or producers"
     )
     limits = parser.add_argument_group("limits that the log was written with")
     limits.add_argument(
