@@ -80,6 +80,7 @@ class DiskCore:
         self._graveyard = root.with_name(root.name + GRAVEYARD)
         self.names = Names()
         self.inodes: dict[int, Inode] = {}
+        self._graves: set[int] = set()
         self.locks: set[int] = set()
         self.serial = 0
         self._power_fuse: int | None = None
@@ -193,6 +194,7 @@ class DiskCore:
         grave = self._graveyard / str(number)
         self._backing.rename(inode.location, grave)
         inode.location = grave
+        self._graves.add(number)
 
     def _relocate(self, old: Path, new: Path) -> None:
         for inode in self.inodes.values():
@@ -207,19 +209,19 @@ class DiskCore:
 
     def sweep(self) -> None:
         """Remove the bytes of files that no name, handle or power cut can bring back."""
-        graves = [n for n, inode in self.inodes.items() if inode.location.parent == self._graveyard]
-        if not graves:
+        if not self._graves:
             return
         named = {number for _, number in self.names.durable_paths()}
         named.update(op.added[1] for op in self.names.ops if op.added is not None)
         named.update(op.removed[1] for op in self.names.ops if op.removed is not None)
-        for number in graves:
+        for number in sorted(self._graves):
             inode = self.inodes[number]
             if number not in named and inode.opens == 0:
                 if inode.handle is not None:
                     inode.handle.close()
                 self._backing.unlink(inode.location)
                 del self.inodes[number]
+                self._graves.discard(number)
 
     def _visible(self, inode: Inode, start: int) -> bytes:
         return self.handle_of(inode).read_at(start, inode.state.size - start)

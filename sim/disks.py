@@ -250,6 +250,7 @@ class SimDisk(DiskCore):
         manifest = carry_out(
             self._backing, self._root, self._graveyard, self.names, self.inodes, image
         )
+        self._graves.clear()
         self.is_powered = True
         self.disarm_fuse()
         self._in_progress = None
@@ -344,6 +345,7 @@ class SimDisk(DiskCore):
         twin.faults = self.faults.copy()
         twin.calls = list(self.calls)
         twin.locks = set()
+        twin._graves = set(self._graves)
         twin.late_reports = dict(self.late_reports)
         twin.inodes = {
             number: Inode(inode.state.copy(), inode.location, None, 0, set(inode.bad_sectors))

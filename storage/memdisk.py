@@ -194,13 +194,14 @@ class MemDisk:
         new_parent, new_name = self._place("rename", new, blame=old)
         node, target = old_parent.get(old_name), new_parent.get(new_name)
         moves_directory, onto_directory = isinstance(node, dict), isinstance(target, dict)
+        here, there = _parts(old), _parts(new)
         # In the order in which Linux checks them.
         for is_wrong, number in (
             ("/" in (old_name, new_name), errno.EBUSY),
             (self.read_only, errno.EROFS),
             (node is None, errno.ENOENT),
-            (_absolute(old) in _absolute(new).parents, errno.EINVAL),
-            (_absolute(new) in _absolute(old).parents, errno.ENOTEMPTY),
+            (here != there and there[: len(here)] == here, errno.EINVAL),
+            (here != there and here[: len(there)] == there, errno.ENOTEMPTY),
             (moves_directory and not (onto_directory or target is None), errno.ENOTDIR),
             (onto_directory and not moves_directory, errno.EISDIR),
             (onto_directory and target and target is not node, errno.ENOTEMPTY),
@@ -245,7 +246,7 @@ class MemDisk:
 
     def _place(self, operation: str, path: Path, *, blame: Path | None = None) -> _Place:
         """Where ``path`` is or would be. An error names ``blame`` instead, if given."""
-        *way, last = _absolute(path).parts
+        *way, last = _parts(path)
         if last == ".." or ".." in way:
             raise disk_error(operation, blame or path, errno.EINVAL, f"'..' in {path}")
         directory = self._top
@@ -301,5 +302,6 @@ class MemDisk:
             self.used_bytes -= 0 if node.references else len(node.content)
 
 
-def _absolute(path: Path) -> Path:
-    return Path("/", *path.parts[1 if path.anchor else 0 :])
+def _parts(path: Path) -> tuple[str, ...]:
+    """The names on the way to ``path``; a relative one is below the root."""
+    return ("/", *path.parts[1 if path.anchor else 0 :])
