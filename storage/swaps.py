@@ -95,8 +95,9 @@ def finish_swaps(
     Their indexes are left over and go with the rest: opening derives them from what was walked.
 
     The removal of an output that does not count is synced before anything else: were it to come
-    back after a later crash, it could fit in again. Originals are gone durably before the output
-    takes their name.
+    back after a later crash, it could fit in again. The output's own name is synced before its
+    originals go: a process may have given it right before it died. Originals are gone durably
+    before the output takes their name.
     """
     done = {swap.base_offset for swap in swaps}
     removed: list[str] = []
@@ -105,6 +106,8 @@ def finish_swaps(
             path = Segment(disk, directory, base, config, codec, suffix=SWAP_SUFFIX).log_path
             remove_if_there(disk, path)
             removed.append(path.name)
+    if swaps:
+        disk.fsync_dir(directory)
     for swap in swaps:
         # Its own base too: an index may be there still where the original's log file is gone.
         for base in sorted({swap.base_offset, *swap.replaces}):
