@@ -9,9 +9,10 @@ from sim.disks import ProcessKill, SimDisk
 from storage import LogConfig, PartitionLog, Record, RecordBatch
 from storage.errors import CorruptLog
 from storage.mkb1 import MKB1
-from tests.crash.harness import DIRECTORY, Case, History, append, open_log
+from tests.crash.case import DIRECTORY, Case, open_log
+from tests.crash.history import History, append
 
-__all__ = ["CASES", "CONFIG", "case_named"]
+__all__ = ["CONFIG", "LOG_CASES", "durable_and_cached", "killed", "live", "live_case"]
 
 CONFIG = LogConfig(segment_max_bytes=400, index_interval_bytes=150)
 
@@ -117,7 +118,7 @@ def do_roll_behind_a_cut_that_a_flush_precedes(log: PartitionLog, history: Histo
     append(log, history, b"cut as well")
     token = log.begin_flush()
     target = log.leo - 3
-    history.durable = min(history.durable, target)
+    history.note_cut(target)
     log.truncate_to(target)
     log.complete_flush(token)
     append(log, history, b"instead")
@@ -126,7 +127,7 @@ def do_roll_behind_a_cut_that_a_flush_precedes(log: PartitionLog, history: Histo
 
 
 def do_truncate(log: PartitionLog, history: History, target: int) -> None:
-    history.durable = min(history.durable, target)
+    history.note_cut(target)
     log.truncate_to(target)
     append(log, history, b"other-%d" % target)
     append(log, history, b"more-%d" % target, b"and-more")
@@ -134,7 +135,7 @@ def do_truncate(log: PartitionLog, history: History, target: int) -> None:
 
 def do_truncate_and_overrun(log: PartitionLog, history: History) -> None:
     """What follows reaches over the border of a segment that went."""
-    history.durable = min(history.durable, 2)
+    history.note_cut(2)
     log.truncate_to(2)
     append(log, history, b"1", b"2", b"3")
     append(log, history, b"4")
@@ -142,7 +143,7 @@ def do_truncate_and_overrun(log: PartitionLog, history: History) -> None:
 
 def do_truncate_and_roll(log: PartitionLog, history: History) -> None:
     """A segment begins inside the range that was cut."""
-    history.durable = min(history.durable, 2)
+    history.note_cut(2)
     log.truncate_to(2)
     log.roll()
     append(log, history, b"rolled")
@@ -150,7 +151,7 @@ def do_truncate_and_roll(log: PartitionLog, history: History) -> None:
 
 
 def do_truncate_and_lead(log: PartitionLog, history: History) -> None:
-    history.durable = min(history.durable, 4)
+    history.note_cut(4)
     log.truncate_to(4)
     log.become_leader(2)
     append(log, history, b"divergent")
@@ -166,7 +167,7 @@ def do_truncate_to_epoch_end(log: PartitionLog, history: History) -> None:
     log.flush()
     history.note_durable(log)
     target = log.leo - 1
-    history.durable = min(history.durable, target)
+    history.note_cut(target)
     log.truncate_to(target)
     for offset in (target, target + 1):
         history.written.setdefault(offset, set()).add((b"again", 1))
@@ -192,17 +193,19 @@ def do_roll_and_flush_with_work_pending(log: PartitionLog, history: History) -> 
 
 
 def do_truncate_fully(log: PartitionLog, history: History) -> None:
-    history.durable = 0
-    history.start = 100
+    history.note_cut(0)
+    history.starts.add(100)
     log.truncate_fully_and_start_at(100)
+    history.starts = {100}
     append(log, history, b"at-100")
     log.flush()
     history.note_durable(log)
 
 
 def do_raise_log_start(log: PartitionLog, history: History) -> None:
-    history.start = 3
+    history.starts.add(3)
     log.raise_log_start_offset(3)
+    history.starts = {3}
     append(log, history, b"after-start")
 
 
@@ -224,7 +227,7 @@ def do_open(_: PartitionLog | None, history: History, disk: SimDisk) -> None:
 def do_open_and_rewrite(_: PartitionLog | None, history: History, disk: SimDisk) -> None:
     """The clean close's seal fits what is written in place of the tail, in size and end."""
     log = open_log(disk, CONFIG)
-    history.durable = min(history.durable, 5)
+    history.note_cut(5)
     log.truncate_to(5)
     for number in range(3):
         append(log, history, b"CACHED-%d" % number)
@@ -244,13 +247,13 @@ def do_open_after_kill_in_truncation(
 ) -> None:
     """The process dies inside a truncation, the next one appends where the tail was."""
     assert log is not None
-    history.durable = min(history.durable, 2)
+    history.note_cut(2)
     disk.arm_fuse(at, kills=True)
     try:
         log.truncate_to(2)
     except ProcessKill:
         log = open_log(disk, CONFIG)
-    history.durable = min(history.durable, log.boundary.end_offset)
+    history.note_cut(log.boundary.end_offset)
     for number in range(3):
         append(log, history, b"%d" % number, b"x", b"y")
 
@@ -260,7 +263,7 @@ def do_roll_after_kill_in_truncation(
 ) -> None:
     """A segment begins inside the range that a process cut before it died."""
     assert log is not None
-    history.durable = min(history.durable, 2)
+    history.note_cut(2)
     disk.arm_fuse(17, kills=True)
     try:
         log.truncate_to(2)
@@ -273,7 +276,7 @@ def do_roll_after_kill_in_truncation(
 def do_salvage(_: PartitionLog | None, history: History, disk: SimDisk) -> None:
     """A durable batch rots; the log is opened, refuses, and is salvaged up to there."""
     first = next(name for name in disk.listdir(DIRECTORY) if name.endswith(".log"))
-    history.durable = 1
+    history.note_cut(1)
     history.refuses = True
     disk.flip_bit(DIRECTORY / first, 150)
     try:
@@ -292,33 +295,33 @@ def live(act: Act) -> Operate:
     return operate
 
 
-def _case(name: str, act: Act) -> Case:
+def live_case(name: str, act: Act) -> Case:
     return Case(name, durable_and_cached, live(act), CONFIG)
 
 
-CASES = [
-    _case("append", do_append),
-    _case("append large frames", do_append_large),
-    _case("append in a new epoch", do_append_in_new_epoch),
-    _case("append with rolls", do_append_with_rolls),
-    _case("replicate a run", do_replicate),
-    _case("roll", do_roll),
-    _case("flush", do_flush),
-    _case("flush in two calls", do_flush_in_two_calls),
-    _case("truncate during a flush", do_truncate_during_flush),
-    _case("roll behind a cut in a flush", do_roll_behind_a_cut_that_a_flush_precedes),
-    _case("truncate cached records", partial(do_truncate, target=6)),
-    _case("truncate durable records", partial(do_truncate, target=3)),
-    _case("truncate to the first offset", partial(do_truncate, target=0)),
-    _case("truncate and overrun a border", do_truncate_and_overrun),
-    _case("truncate and roll", do_truncate_and_roll),
-    _case("truncate and lead anew", do_truncate_and_lead),
-    _case("truncate an epoch away", do_truncate_to_epoch_end),
-    _case("truncate an epoch away, work pending", do_truncate_to_epoch_end_with_work_pending),
-    _case("roll and flush, work pending", do_roll_and_flush_with_work_pending),
-    _case("truncate fully", do_truncate_fully),
-    _case("raise the log start", do_raise_log_start),
-    _case("close", do_close),
+LOG_CASES = [
+    live_case("append", do_append),
+    live_case("append large frames", do_append_large),
+    live_case("append in a new epoch", do_append_in_new_epoch),
+    live_case("append with rolls", do_append_with_rolls),
+    live_case("replicate a run", do_replicate),
+    live_case("roll", do_roll),
+    live_case("flush", do_flush),
+    live_case("flush in two calls", do_flush_in_two_calls),
+    live_case("truncate during a flush", do_truncate_during_flush),
+    live_case("roll behind a cut in a flush", do_roll_behind_a_cut_that_a_flush_precedes),
+    live_case("truncate cached records", partial(do_truncate, target=6)),
+    live_case("truncate durable records", partial(do_truncate, target=3)),
+    live_case("truncate to the first offset", partial(do_truncate, target=0)),
+    live_case("truncate and overrun a border", do_truncate_and_overrun),
+    live_case("truncate and roll", do_truncate_and_roll),
+    live_case("truncate and lead anew", do_truncate_and_lead),
+    live_case("truncate an epoch away", do_truncate_to_epoch_end),
+    live_case("truncate an epoch away, work pending", do_truncate_to_epoch_end_with_work_pending),
+    live_case("roll and flush, work pending", do_roll_and_flush_with_work_pending),
+    live_case("truncate fully", do_truncate_fully),
+    live_case("raise the log start", do_raise_log_start),
+    live_case("close", do_close),
     Case("open after a close", closed, do_open, CONFIG, opens=True),
     Case("open after a close, rewrite", closed, do_open_and_rewrite, CONFIG, opens=True),
     Case("open after a kill", killed, do_open, CONFIG, opens=True),
@@ -337,8 +340,3 @@ CASES = [
         "truncate, killed, then roll", durable_and_cached, do_roll_after_kill_in_truncation, CONFIG
     ),
 ]
-
-
-def case_named(name: str) -> Case:
-    """One of ``CASES``."""
-    return next(case for case in CASES if case.name == name)

@@ -18,10 +18,11 @@ class Totals:
         """One line for the end of the run."""
         cuts = sum(tally.cuts for tally in self.tallies)
         images = sum(tally.images for tally in self.tallies)
+        left_out = sum(tally.left_out for tally in self.tallies)
         second = sum(tally.second_cuts for tally in self.tallies)
         return (
-            f"crash proof: {len(self.tallies)} operations, {cuts} power cuts, {images} images, "
-            f"{second} second cuts"
+            f"crash proof: {len(self.tallies)} operations, {cuts} power cuts, {images} images "
+            f"({left_out} more not drawn), {second} second cuts"
         )
 
 

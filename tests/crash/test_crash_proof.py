@@ -9,11 +9,20 @@ from __future__ import annotations
 import pytest
 
 from storage.recovery import Verify
-from tests.crash.cases import CASES, case_named
+from tests.crash.case import Case
+from tests.crash.catalogue import CASES, case_named
 from tests.crash.conftest import Totals
-from tests.crash.harness import Case, Tally, prove
+from tests.crash.harness import Tally, prove
 
-UNFLUSHED = ("append with rolls", "truncate and lead anew", "open after a close, rewrite")
+UNFLUSHED = (
+    "append with rolls",
+    "truncate and lead anew",
+    "open after a close, rewrite",
+    "retention by time, work pending",
+    "compact, work pending",
+    "producers, truncate below a snapshot",
+    "open a broker's directory, rewrite",
+)
 
 pytestmark = pytest.mark.slow
 

@@ -31,7 +31,7 @@ from storage.recovery import Verify
 from storage.segment import Segment
 from storage.segment_indexes import SegmentIndexes
 from tests.crash import cases
-from tests.crash.cases import case_named
+from tests.crash.catalogue import case_named
 from tests.crash.harness import prove
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -292,7 +292,8 @@ PLANTED = (
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
 def test_the_crash_proof_finds_it(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     planted.plant(monkeypatch)
-    case = evolve(case_named(planted.case), config=cases.CONFIG)
+    case = case_named(planted.case)
+    case = evolve(case, config=evolve(case.config, rules=cases.CONFIG.rules))
     tally = prove(case, verify=planted.verify, second_every=0, stops_at_finding=True)
     assert tally.findings, f"{planted.name}: not found in {tally.images} images of {tally.case}"
     assert any(planted.word in finding.what for finding in tally.findings), tally.findings[:3]
