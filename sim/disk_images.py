@@ -275,7 +275,8 @@ def enumerate_images(
 
     With n undecided operations: the n + 1 prefixes; for each operation all but it, and it alone;
     every sector-border prefix of the last and of each multi-sector write; for each append its size
-    without its data.
+    without its data. Besides those of C.6, for each file with several operations all but these: a
+    file whose pages are written back late, beside another that is only right together with them.
     """
     data = {op.serial: (number, op) for number, state in files.items() for op in state.ops}
     order = sorted([*data, *(op.serial for op in names.ops)])
@@ -296,6 +297,10 @@ def enumerate_images(
 
     for count in range(len(order) + 1):
         yield image(f"prefix of {count}", order[:count])
+    for number, state in files.items():
+        mine = {op.serial for op in state.ops}
+        if len(mine) > 1:
+            yield image(f"nothing of file {number}", [s for s in order if s not in mine], fill=b"")
     for at, serial in enumerate(order):
         yield image(f"all but {serial}", [s for s in order if s != serial], fill=b"")
         yield image(f"only {serial}", [serial], fill=b"")

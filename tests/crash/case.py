@@ -13,9 +13,11 @@ from storage import LogConfig, PartitionLog
 from storage.recovery import Verify
 from tests.crash.history import History
 
-__all__ = ["DIRECTORY", "Case", "open_log"]
+__all__ = ["DIRECTORY", "LARGE", "Case", "open_log"]
 
 DIRECTORY = Path("orders-0")
+LARGE = 3
+"""``Case.one_in`` of cases with so many images that all of them take too long."""
 
 
 def open_log(disk: SimDisk, config: LogConfig, verify: Verify = "all") -> PartitionLog:

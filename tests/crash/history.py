@@ -29,7 +29,7 @@ class History:
         end: the log ends here or above: at ``durable``, but for a truncation that met a hole.
         starts: the log starts that may be found. One that is durably raised is the only one.
         holes: offsets that compaction may take.
-        gone: offsets that compaction took durably: their records must not come back.
+        gone: records (offset, value) that compaction took durably: they must not come back.
         tombstones: keys whose tombstone compaction may take, and its offset: nothing older of the
             key may be left without it.
         taken: batches that retention or compaction may take, as they were.
@@ -43,17 +43,17 @@ class History:
     end: int = 0
     starts: set[int] = field(factory=lambda: {0})
     holes: set[int] = field(factory=set)
-    gone: set[int] = field(factory=set)
+    gone: set[tuple[int, bytes | None]] = field(factory=set)
     tombstones: dict[bytes, int] = field(factory=dict)
     taken: list[RecordBatch] = field(factory=list)
     cleaned: int = 0
     files: dict[str, set[Hashable]] = field(factory=dict)
     refuses: bool = False
 
-    def note(self, log: PartitionLog, values: list[bytes | None]) -> None:
-        """One append of ``values`` is about to be made to ``log``."""
-        for at, value in enumerate(values):
-            self.written.setdefault(log.leo + at, set()).add((value, log.leader_epoch))
+    def note(self, log: PartitionLog, values: list[bytes | None], offset: int | None) -> None:
+        """One append of ``values`` is about to be made to ``log``, at ``offset`` or its end."""
+        for at, value in enumerate(values, log.leo if offset is None else offset):
+            self.written.setdefault(at, set()).add((value, log.leader_epoch))
 
     def note_durable(self, log: PartitionLog) -> None:
         """Everything below the log's boundary is durable."""
@@ -66,7 +66,6 @@ class History:
             # The empty batch that stands for the hole is an append, which a crash may take.
             self.end -= 1
         self.holes = {offset for offset in self.holes if offset < target}
-        self.gone = {offset for offset in self.gone if offset < target}
         self.cleaned = min(self.cleaned, target)
 
     def note_taking(self, log: PartitionLog) -> None:
@@ -94,7 +93,8 @@ class History:
     def note_compacted(self, log: PartitionLog) -> None:
         """A pass is done, and its swaps are durable."""
         present = {record.offset for record in log.fetch(0, 1_000_000)}
-        self.gone = self.holes - present
+        for offset in self.holes - present:
+            self.gone |= {(offset, value) for value, _ in self.written[offset]}
 
     def allow(self, name: str, value: Hashable) -> None:
         """A checkpoint is about to be written."""
@@ -128,9 +128,15 @@ def append(
     key: bytes | None = None,
     time_ms: int | None = None,
     producer: tuple[int, int] | None = None,
+    offset: int | None = None,
 ) -> None:
-    """Append one batch and tell the history first; ``producer`` is an id and a sequence."""
-    history.note(log, list(values))
+    """Append one batch and tell the history first.
+
+    Args:
+        producer: an id and a sequence.
+        offset: where the batch is to go, if not at what the log takes for its end.
+    """
+    history.note(log, list(values), offset)
     time_ms = 1_000 + log.leo if time_ms is None else time_ms
     records = [Record(key, value, time_ms) for value in values]
     if producer is None:

@@ -118,7 +118,7 @@ def _judge_records(records: list[LogRecord], history: History) -> str | None:
         known = history.written.get(record.offset, set())
         if (record.value, record.leader_epoch) not in known:
             return f"record {record} was never written"
-        if record.offset in history.gone:
+        if (record.offset, record.value) in history.gone:
             return f"record {record} was taken by compaction and came back"
     return None
 
@@ -168,13 +168,23 @@ def _judge_producers(log: PartitionLog, history: History) -> str | None:
     """The producers against a replay of the batches.
 
     A snapshot may know what retention or compaction took: then the replay has the batches below
-    some border as they were. Without such batches there is one right answer.
+    some border as they were. Without such batches there is one right answer. The newest batch of a
+    producer stays known whatever compaction took.
     """
     known = dict(log.producers)
-    if any(entry == known for entry in _replays(log, history)):
+    if not any(entry == known for entry in _replays(log, history)):
+        expected = NaiveProducers.replayed(batches_of(log)).entries()
+        return f"producers are {known}, the batches say {expected}"
+    if not history.holes:
         return None
-    expected = NaiveProducers.replayed(batches_of(log)).entries()
-    return f"producers are {known}, the batches say {expected}"
+    for producer_id, before in NaiveProducers.replayed(history.taken).entries().items():
+        newest = before.batches[-1]
+        if newest.last_offset < history.durable and (
+            producer_id not in known
+            or known[producer_id].batches[-1].base_offset < newest.base_offset
+        ):
+            return f"producer {producer_id} wrote {newest}, known is {known.get(producer_id)}"
+    return None
 
 
 def _replays(log: PartitionLog, history: History) -> Iterator[object]:

@@ -10,7 +10,8 @@ from functools import partial
 from sim.disks import SimDisk
 from storage import CompactionPolicy, PartitionLog, compact
 from storage.producer_snapshots import SNAPSHOT_SUFFIX
-from tests.crash.case import DIRECTORY, Case, open_log
+from tests.crash import cases
+from tests.crash.case import DIRECTORY, LARGE, Case, open_log
 from tests.crash.cases import CONFIG, Act, live
 from tests.crash.history import History, append
 
@@ -38,17 +39,21 @@ def produce(
 
 
 def produced(log: PartitionLog, history: History) -> PartitionLog:
-    """Two producers over two closed segments, each with a snapshot behind it, and a cached tail."""
+    """Two producers over two closed segments, each with a snapshot behind it, and an active one.
+
+    The first batch is nobody's.
+    """
     log.become_leader(1)
+    append(log, history, b"of no producer")
     for number in range(3):
         produce(log, history, FIRST, b"first-%d" % number)
         produce(log, history, SECOND, b"second-%d" % number)
-        if number:
+        if number < 2:
             log.roll()
     log.flush()
     history.note_durable(log)
     produce(log, history, FIRST, b"cached", b"cached too")
-    append(log, history, b"of no producer")
+    append(log, history, b"plain")
     return log
 
 
@@ -78,6 +83,15 @@ def closed(log: PartitionLog, history: History) -> PartitionLog:
     return log
 
 
+def reopened(log: PartitionLog, history: History) -> PartitionLog:
+    """The snapshot of the clean close lies behind the middle of a segment."""
+    closed(log, history)
+    assert isinstance(log._disk, SimDisk)
+    log = open_log(log._disk, cases.CONFIG)
+    assert log._snapshots.offsets[-1] == log.leo
+    return log
+
+
 def killed(log: PartitionLog, history: History) -> PartitionLog:
     produced(log, history).abandon()
     return log
@@ -86,11 +100,16 @@ def killed(log: PartitionLog, history: History) -> PartitionLog:
 def without_snapshots(log: PartitionLog, history: History) -> PartitionLog:
     """A replay over more than the last segment is due: a snapshot follows the opening."""
     killed(log, history)
-    for name in log._disk.listdir(DIRECTORY):
-        if name.endswith(SNAPSHOT_SUFFIX):
-            log._disk.unlink(DIRECTORY / name)
-    log._disk.fsync_dir(DIRECTORY)
+    assert isinstance(log._disk, SimDisk)
+    remove_snapshots(log._disk)
     return log
+
+
+def remove_snapshots(disk: SimDisk) -> None:
+    for name in disk.listdir(DIRECTORY):
+        if name.endswith(SNAPSHOT_SUFFIX):
+            disk.unlink(DIRECTORY / name)
+    disk.fsync_dir(DIRECTORY)
 
 
 # On a live log ---------------------------------------------------------------------------------
@@ -119,7 +138,7 @@ def do_truncate(log: PartitionLog, history: History, *, target: int) -> None:
     """Other batches of other sequences come in place of those that a snapshot knows."""
     history.note_cut(target)
     log.truncate_to(target)
-    for number in range(8 - target):
+    for number in range(10 - target):
         produce(log, history, THIRD, b"third-%d" % number)
     log.flush()
     history.note_durable(log)
@@ -129,8 +148,8 @@ def do_truncate(log: PartitionLog, history: History, *, target: int) -> None:
 def do_truncate_and_roll(log: PartitionLog, history: History) -> None:
     """A snapshot is made of what came in place of a tail whose cut is not durable."""
     log._runs_pending = False
-    history.note_cut(6)
-    log.truncate_to(6)
+    history.note_cut(7)
+    log.truncate_to(7)
     produce(log, history, THIRD, b"third-0")
     log.roll()
     produce(log, history, THIRD, b"third-1")
@@ -152,10 +171,10 @@ def do_truncate_fully(log: PartitionLog, history: History) -> None:
 def do_delete_old_segments(log: PartitionLog, history: History) -> None:
     """The snapshots know what is gone; without one the replay begins at what is left."""
     history.note_taking(log)
-    history.starts.add(6)
+    history.starts.add(5)
     gone = log.delete_old_segments(log.leo, retention_bytes=0)
-    assert [segment.base_offset for segment in gone] == [0, 4]
-    history.starts = {6}
+    assert [segment.base_offset for segment in gone] == [0, 3]
+    history.starts = {5}
     produce(log, history, SECOND, b"second-3")
 
 
@@ -168,6 +187,17 @@ def do_compact(log: PartitionLog, history: History) -> None:
     produce(log, history, SECOND, b"second-3")
 
 
+def do_compact_and_lose_snapshots(
+    log: PartitionLog | None, history: History, disk: SimDisk
+) -> None:
+    """The log alone has to know of each producer where it goes on."""
+    assert log is not None
+    do_compact(log, history)
+    log.abandon()
+    remove_snapshots(disk)
+    produce(open_log(disk, cases.CONFIG), history, FIRST, b"goes on")
+
+
 def do_close(log: PartitionLog, history: History) -> None:
     log.close()
     history.note_durable(log)
@@ -177,25 +207,37 @@ def do_close(log: PartitionLog, history: History) -> None:
 
 
 def do_open(_: PartitionLog | None, history: History, disk: SimDisk) -> None:
-    log = open_log(disk, CONFIG)
+    log = open_log(disk, cases.CONFIG)
     produce(log, history, SECOND, b"reopened")
     log.close()
     history.note_durable(log)
 
 
-def producer_case(name: str, act: Act) -> Case:
-    return Case(name, produced, live(act), CONFIG)
+def producer_case(name: str, act: Act, *, one_in: int = 1) -> Case:
+    return Case(name, produced, live(act), CONFIG, one_in=one_in)
 
 
 PRODUCER_CASES = [
     producer_case("producers append and roll", do_append_and_roll),
     producer_case("producers roll, work pending", do_roll_with_work_pending),
-    producer_case("producers, truncate below a snapshot", partial(do_truncate, target=3)),
-    producer_case("producers, truncate cached batches", partial(do_truncate, target=6)),
-    producer_case("producers, truncate and roll", do_truncate_and_roll),
-    producer_case("producers, truncate fully", do_truncate_fully),
+    producer_case(
+        "producers, truncate below a snapshot", partial(do_truncate, target=2), one_in=LARGE
+    ),
+    producer_case(
+        "producers, truncate below the first of them", partial(do_truncate, target=1), one_in=LARGE
+    ),
+    producer_case("producers, truncate cached batches", partial(do_truncate, target=7)),
+    Case(
+        "producers, truncate behind a clean close",
+        reopened,
+        live(partial(do_truncate, target=7)),
+        CONFIG,
+    ),
+    Case("producers, truncate and roll", reopened, live(do_truncate_and_roll), CONFIG),
+    producer_case("producers, truncate fully", do_truncate_fully, one_in=LARGE),
     producer_case("producers, retention", do_delete_old_segments),
     Case("producers, compact", keyed, live(do_compact), CONFIG),
+    Case("producers, compact, lose snapshots", keyed, do_compact_and_lose_snapshots, CONFIG),
     producer_case("producers close", do_close),
     Case("producers open after a close", closed, do_open, CONFIG, opens=True),
     Case("producers open after a kill", killed, do_open, CONFIG, opens=True),

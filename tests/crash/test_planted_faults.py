@@ -15,55 +15,21 @@ cannot show them:
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from attrs import evolve, frozen
+from attrs import evolve
 
 from sim.disks import SimDisk
 from storage import opening, partition_log
-from storage.config import LogRules
 from storage.errors import StorageError
 from storage.log_durability import DurableLog, FlushToken
 from storage.partition_log import PartitionLog
-from storage.recovery import Verify
 from storage.segment import Segment
 from storage.segment_indexes import SegmentIndexes
-from tests.crash import cases
-from tests.crash.catalogue import case_named
-from tests.crash.harness import prove
-
-Plant = Callable[[pytest.MonkeyPatch], None]
+from tests.crash.planting import Planted, check_found, rule_off, without
 
 pytestmark = pytest.mark.slow
-
-
-# Ways to plant ---------------------------------------------------------------------------------
-
-
-def rule_off(name: str) -> Plant:
-    """A guard of ``LogRules`` is off."""
-
-    def plant(patch: pytest.MonkeyPatch) -> None:
-        config = evolve(cases.CONFIG, rules=LogRules(**{name: False}))
-        patch.setattr(cases, "CONFIG", config)
-
-    return plant
-
-
-def without(owner: type, method: str, *, caller: str) -> Plant:
-    """A call of the disk is left out where the function ``caller`` makes it."""
-
-    def plant(patch: pytest.MonkeyPatch) -> None:
-        real = getattr(owner, method)
-
-        def call(self: Any, *args: Any) -> Any:
-            return None if sys._getframe(1).f_code.co_name == caller else real(self, *args)
-
-        patch.setattr(owner, method, call)
-
-    return plant
 
 
 # The faults ------------------------------------------------------------------------------------
@@ -179,17 +145,6 @@ def left_overs_go_last(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(partition_log, "open_parts", open_parts)
 
 
-@frozen
-class Planted:
-    """A fault, the case that must find it, a word of the finding, and how the log is reopened."""
-
-    name: str
-    plant: Plant
-    case: str
-    word: str
-    verify: Verify = "all"
-
-
 PLANTED = (
     Planted(
         "boundary lowered after the cut",
@@ -291,9 +246,4 @@ PLANTED = (
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
 def test_the_crash_proof_finds_it(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    planted.plant(monkeypatch)
-    case = case_named(planted.case)
-    case = evolve(case, config=evolve(case.config, rules=cases.CONFIG.rules))
-    tally = prove(case, verify=planted.verify, second_every=0, stops_at_finding=True)
-    assert tally.findings, f"{planted.name}: not found in {tally.images} images of {tally.case}"
-    assert any(planted.word in finding.what for finding in tally.findings), tally.findings[:3]
+    check_found(planted, monkeypatch)

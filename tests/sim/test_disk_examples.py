@@ -342,6 +342,15 @@ def test_enumeration_has_the_images_of_its_definition() -> None:
     assert len(borders) == 4, "bytes 512 and 1024 of the last write, twice each"
 
 
+def test_enumeration_has_each_file_without_what_was_written_to_it(bench: Bench) -> None:
+    one, two = synced(bench, "a", b"old"), synced(bench, "b", b"old")
+    for file in (one, two):
+        file.truncate(0)
+        file.append(b"new")
+    trees = [tree for image, tree in bench.enumerated() if image.label.startswith("nothing of")]
+    assert trees == [{"a": b"old", "b": b"new"}, {"a": b"new", "b": b"old"}]
+
+
 @pytest.mark.parametrize("mode", ["posix", "ext4"])
 def test_n_undecided_operations_have_order_n_images(mode: NamesMode) -> None:
     bench = Bench(mode)
