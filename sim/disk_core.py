@@ -41,7 +41,7 @@ class DiskCore:
         is_powered: False between a blown fuse and ``power_cut``.
         crash_count: power cuts so far.
         faults: what strikes its calls.
-        is_read_only: a read-only remount.
+        is_read_only: a read-only remount, up to the next power cut.
     """
 
     def __init__(
@@ -153,6 +153,19 @@ class DiskCore:
     def check_writable(self, operation: str, path: Path) -> None:
         if self.is_read_only:
             raise disk_error(operation, path, errno.EROFS)
+
+    def fail_sync(self, fault: DiskFault | None, operation: str, path: Path) -> None:
+        """Fail a sync of a file system that is read-only, or that becomes so at this one."""
+        self.check_writable(operation, path)
+        if fault is not None and fault.kind == "fsync-read-only":
+            self.is_read_only = True
+            raise disk_error(operation, path, fault.errno)
+
+    def lose_pages(self, inode: Inode, pages: list[int], fault: DiskFault) -> None:
+        """Linux: what could not be written is marked clean."""
+        inode.state.phantoms.update(pages)
+        if fault.content == "revert" and inode.state.phantoms:
+            self.revert(inode)
 
     def next_serial(self) -> int:
         self.serial += 1

@@ -39,8 +39,20 @@ FAULT_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "misdirected-write": ("write_at", "append"),
     "fsync-fail": ("complete_fsync",),
     "fsync-lie": ("complete_fsync", "fsync_dir"),
+    "fsync-read-only": ("complete_fsync", "fsync_dir"),
+    "late-enospc": ("complete_fsync", "write_back"),
 }
-"""Kinds that strike a call, and the calls that they may strike."""
+"""Kinds that strike a call, and the calls that they may strike.
+
+``fsync-fail``: what could not be written is marked clean; one caller hears of it. ``fsync-lie``:
+success, and nothing was written. ``fsync-read-only``: as ``fsync-fail``, and the file system goes
+read-only (ext4 with ``errors=remount-ro``): until the next power cut each later change, each sync
+and each opening for writing gets EROFS. ``late-enospc``: the blocks of appended data are allocated
+when it is written back, and none is left: pages behind the durable end are lost as after
+``fsync-fail``, with ENOSPC, and those that have a block are written. It strikes an fsync, or the
+kernel's own write-back (``write_back``, which no process calls): then the next fsync of the file
+says so. An fsync that needs no block passes.
+"""
 
 
 @frozen(kw_only=True)
@@ -54,7 +66,8 @@ class DiskFault:
         path: suffix of the path that is struck; empty for every path.
         after: so many matching calls pass before the first strike.
         times: so many strikes, None for ever.
-        errno: what a failing call reports.
+        errno: what a failing call reports; ``late-enospc`` always ENOSPC, and the calls behind a
+            ``fsync-read-only`` EROFS.
         partial_bytes: of a failing write, how many bytes are stored all the same; of a split
             write, how many bytes the first part has (a short write that the caller's loop ends).
         shift_bytes: how far from its place a misdirected write lands.

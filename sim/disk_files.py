@@ -130,6 +130,15 @@ class FileState:
                         dirty.add(page)
         return sorted(dirty)
 
+    def pages_without_block(self, up_to: int) -> list[int]:
+        """Of the dirty pages those behind the durable end, which need a new block, rising."""
+        kept = self.size
+        for op in self.ops:
+            if op.serial > self.size_floor:
+                kept = min(kept, op.old_size, op.position if op.data is None else op.old_size)
+        blocks = -(-kept // PAGE_BYTES)
+        return [page for page in self.dirty_pages(up_to) if page >= blocks]
+
     def sync(self, up_to: int) -> None:
         """Everything up to ``up_to`` is on the platter now, phantom pages excepted."""
         if up_to <= self.floor and not self.floors:

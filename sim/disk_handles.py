@@ -176,27 +176,38 @@ class SimFile:
         fault, blows = self._enter("complete_fsync")
         late = disk.late_reports.pop(state.number, None)
         if late is not None:
-            raise disk_error("fsync", self._path, late.errno)
+            raise disk_error("fsync", self._path, errno_of(late))
         if fault is not None and fault.kind == "fsync-lie":
             return
-        if fault is not None:
-            self._fail_fsync(fault, token)
+        disk.check_writable("fsync", self._path)
+        lost = self._lost_pages(fault, token)
+        if fault is not None and (lost or fault.kind != "late-enospc"):
+            self._fail_fsync(fault, lost, token)
             return
         disk.blow_after(blows)
         state.sync(token)
         if disk.names_mode == "ext4":
             disk.commit_names(token)
 
-    def _fail_fsync(self, fault: DiskFault, token: int) -> None:
-        """Linux: what could not be written is marked clean, and only one caller hears of it."""
+    def _lost_pages(self, fault: DiskFault | None, token: int) -> list[int]:
+        if fault is None:
+            return []
         state = self._inode.state
-        state.phantoms.update(state.dirty_pages(token))
-        if fault.content == "revert" and state.phantoms:
-            self._disk.revert(self._inode)
+        if fault.kind == "late-enospc":
+            return state.pages_without_block(token)
+        return state.dirty_pages(token)
+
+    def _fail_fsync(self, fault: DiskFault, lost: list[int], token: int) -> None:
+        """Linux: what could not be written is marked clean, and only one caller hears of it."""
+        disk, state = self._disk, self._inode.state
+        written = [page for page in state.dirty_pages(token) if page not in lost]
+        state.write_back(written, token)
+        disk.lose_pages(self._inode, lost, fault)
+        disk.fail_sync(fault, "fsync", self._path)
         if fault.report == "next":
-            self._disk.late_reports[state.number] = fault
+            disk.late_reports[state.number] = fault
             return
-        raise disk_error("fsync", self._path, fault.errno)
+        raise disk_error("fsync", self._path, errno_of(fault))
 
     def fsync(self) -> None:
         self.complete_fsync(self.begin_fsync())
@@ -232,6 +243,11 @@ class SimLock:
             return
         self._disk.locks.discard(self._inode.state.number)
         release(self._disk, self._inode)
+
+
+def errno_of(fault: DiskFault) -> int:
+    """What a failed fsync reports."""
+    return errno.ENOSPC if fault.kind == "late-enospc" else fault.errno
 
 
 def release(disk: DiskCore, inode: Inode) -> None:

@@ -36,6 +36,8 @@ class SimDisk(DiskCore):
     def open(self, path: Path, *, create: bool = False, write: bool = True) -> DiskFile:
         fault, blows = self.enter("open", path)
         self.fail(fault, "open", path)
+        if write:
+            self.check_writable("open", path)
         inode = self._found_or_created("open", path, create=create)
         self.blow_after(blows)
         inode.opens += 1
@@ -173,6 +175,7 @@ class SimDisk(DiskCore):
         if fault is not None and fault.kind == "fsync-lie":
             return
         self.fail(fault, "fsync_dir", path)
+        self.fail_sync(fault, "fsync_dir", path)
         directory = self._directory("fsync_dir", path)
         self.blow_after(blows)
         self.commit_names(self.serial, directory)
@@ -180,6 +183,7 @@ class SimDisk(DiskCore):
     def lock(self, path: Path) -> DiskLock:
         fault, blows = self.enter("lock", path)
         self.fail(fault, "lock", path)
+        self.check_writable("lock", path)
         inode = self._found_or_created("lock", path, create=True)
         if inode.state.number in self.locks:
             raise disk_error("lock", path, errno.EWOULDBLOCK)
@@ -252,6 +256,7 @@ class SimDisk(DiskCore):
         )
         self._graves.clear()
         self.is_powered = True
+        self.is_read_only = False
         self.disarm_fuse()
         self._in_progress = None
         self.late_reports.clear()
@@ -273,6 +278,9 @@ class SimDisk(DiskCore):
             How many pages were written.
         """
         count = 0
+        if self.is_read_only:
+            return count
+        paths = {number: found for found, number in self.names.paths()}
         for number, inode in sorted(self.inodes.items()):
             state = inode.state
             if path is not None and number != self.names.find(parts_of(path)):
@@ -282,6 +290,7 @@ class SimDisk(DiskCore):
                 for page in state.dirty_pages(self.serial)
                 if self.draws.chance(share_ppm, "write-back", self.name, number, page, self.serial)
             ]
+            pages = self._without_lost(inode, pages, str(paths.get(number, "")))
             state.write_back(pages, self.serial)
             if share_ppm == 1_000_000 and not state.phantoms:
                 state.sync(self.serial)
@@ -289,6 +298,17 @@ class SimDisk(DiskCore):
         if self.names_mode == "ext4" and path is None and share_ppm == 1_000_000:
             self.commit_names(self.serial)
         return count
+
+    def _without_lost(self, inode: Inode, pages: list[int], path: str) -> list[int]:
+        """The pages that find room; the next fsync of the file tells of the others."""
+        needing = set(inode.state.pages_without_block(self.serial)).intersection(pages)
+        fault = self.faults.match("write_back", path) if needing else None
+        if fault is None:
+            return pages
+        self.late_reports[inode.state.number] = fault
+        inode.state.write_back([page for page in pages if page not in needing], self.serial)
+        self.lose_pages(inode, sorted(needing), fault)
+        return []
 
     def evict(self) -> None:
         """Memory pressure: pages that a failed fsync or a lost write left clean are read anew."""

@@ -273,6 +273,111 @@ def test_lying_fsync_of_a_directory_makes_no_name_durable() -> None:
     assert files(bench.cut(mode="lost")[0]) == {"a": b""}
 
 
+def test_fsync_failure_may_leave_the_file_system_read_only(bench: Bench) -> None:
+    """As ext4 with errors=remount-ro: nothing changes any more, and no sync succeeds."""
+    file = synced(bench, b"old")
+    bench.disk.mkdir(Path("empty"))
+    file.write_at(0, b"new")
+    strike(bench, "fsync-read-only", operation="complete_fsync")
+    with pytest.raises(FsyncFailed, match="EIO"):
+        file.fsync()
+    before = bench.disk.digest()
+    changes = ("write_at", "append", "truncate", "mkdir", "rename", "unlink", "rmdir", "lock")
+    for operation in (*changes, "open"):
+        with pytest.raises(DiskReadOnly, match="EROFS"):
+            CALLS[operation](bench, file)
+    for sync in (file.fsync, lambda: bench.disk.fsync_dir(Path())):
+        with pytest.raises(FsyncFailed, match="EROFS"):
+            sync()
+    assert bench.disk.write_back() == 0
+    assert bench.disk.digest() == before
+    assert bench.disk.open(A, write=False).read_at(0, 9) == b"new", "phantom pages are read"
+
+
+@pytest.mark.parametrize("mode", ["lost", "kept"])
+def test_power_cut_behind_a_read_only_remount_loses_what_failed_and_mounts_anew(
+    bench: Bench, mode: str
+) -> None:
+    file = synced(bench, b"old")
+    file.write_at(0, b"new")
+    strike(bench, "fsync-read-only")
+    with pytest.raises(FsyncFailed):
+        file.fsync()
+    after = bench.cut(mode=mode)[0]
+    assert files(after)["a"] == b"old"
+    again = after.open(A)
+    again.write_at(0, b"now")
+    again.fsync()
+
+
+def test_sync_of_a_directory_may_leave_the_file_system_read_only() -> None:
+    bench = Bench("posix")
+    bench.disk.open(A, create=True).close()
+    strike(bench, "fsync-read-only", operation="fsync_dir")
+    for name in ("EIO", "EROFS"):
+        with pytest.raises(FsyncFailed, match=name):
+            bench.disk.fsync_dir(Path())
+    assert files(bench.cut(mode="lost")[0]) == {}
+
+
+# Delayed allocation ----------------------------------------------------------------------------
+
+
+def test_late_enospc_loses_what_needs_a_block_and_writes_the_rest(bench: Bench) -> None:
+    file = synced(bench, b"o" * 100)
+    file.write_at(0, b"n")
+    file.append(b"a" * PAGE)
+    strike(bench, "late-enospc")
+    with pytest.raises(FsyncFailed, match="ENOSPC"):
+        file.fsync()
+    assert content(bench.disk, "a") == b"n" + b"o" * 99 + b"a" * PAGE, "phantom pages are read"
+    left = after_power_loss(bench, "lost")
+    assert left[:100] == b"n" + b"o" * 99
+    assert b"a" not in left[PAGE:]
+    file.fsync()
+    assert b"a" not in after_power_loss(bench)[PAGE:], "a retry succeeds and writes nothing"
+
+
+def test_late_enospc_passes_an_fsync_that_needs_no_block(bench: Bench) -> None:
+    file = synced(bench, b"o" * 100)
+    file.write_at(0, b"n" * 100)
+    file.append(b"in the block that the file has")
+    strike(bench, "late-enospc")
+    file.fsync()
+    assert after_power_loss(bench, "lost") == b"n" * 100 + b"in the block that the file has"
+
+
+def test_late_enospc_counts_the_blocks_that_a_cut_gave_back(bench: Bench) -> None:
+    file = synced(bench, b"o" * PAGE)
+    file.truncate(0)
+    file.append(b"new")
+    strike(bench, "late-enospc")
+    with pytest.raises(FsyncFailed, match="ENOSPC"):
+        file.fsync()
+
+
+def test_late_enospc_may_drop_the_pages_at_once(bench: Bench) -> None:
+    """ext4 and XFS discard what they could not allocate."""
+    file = synced(bench, b"")
+    file.append(b"new")
+    strike(bench, "late-enospc", content="revert")
+    with pytest.raises(FsyncFailed, match="ENOSPC"):
+        file.fsync()
+    assert content(bench.disk, "a") in (b"", b"\0\0\0")
+
+
+def test_late_enospc_in_background_is_told_to_the_next_fsync_alone(bench: Bench) -> None:
+    file = synced(bench, b"")
+    file.append(b"new")
+    strike(bench, "late-enospc", operation="write_back")
+    bench.disk.write_back()
+    assert file.read_at(0, 9) == b"new"
+    with pytest.raises(FsyncFailed, match="ENOSPC"):
+        file.fsync()
+    file.fsync()
+    assert b"new" not in after_power_loss(bench)
+
+
 # Behind the process's back ---------------------------------------------------------------------
 
 
@@ -350,7 +455,8 @@ def test_read_only_remount_refuses_every_change_and_reads_on(bench: Bench) -> No
     bench.disk.mkdir(Path("empty"))
     bench.disk.is_read_only = True
     before = bench.disk.digest()
-    for operation in ("write_at", "append", "truncate", "mkdir", "rename", "unlink", "rmdir"):
+    changes = ("write_at", "append", "truncate", "mkdir", "rename", "unlink", "rmdir", "lock")
+    for operation in (*changes, "open"):
         with pytest.raises(DiskReadOnly, match="EROFS"):
             CALLS[operation](bench, file)
     with pytest.raises(DiskReadOnly, match="EROFS"):
