@@ -210,10 +210,9 @@ class DiskCore:
         self._graves.add(number)
 
     def _relocate(self, old: Path, new: Path) -> None:
+        """A directory has another name."""
         for inode in self.inodes.values():
-            if inode.location == old:
-                inode.location = new
-            elif old in inode.location.parents:
+            if old in inode.location.parents:
                 inode.location = new / inode.location.relative_to(old)
 
     def commit_names(self, up_to: int, directory: int | None = None) -> None:

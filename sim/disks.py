@@ -113,7 +113,10 @@ class SimDisk(DiskCore):
             self._backing.rmdir(self._root.joinpath(*parts_of(new)))
         here, there = self._root.joinpath(*parts_of(old)), self._root.joinpath(*parts_of(new))
         self._backing.rename(here, there)
-        self._relocate(here, there)
+        if number in self.inodes:
+            self.inodes[number].location = there
+        else:
+            self._relocate(here, there)
         self.names.move(serial, source, target)
         self.blow_after(blows)
 

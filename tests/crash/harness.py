@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from pathlib import Path
-from typing import Any
 
 from attrs import define, field
 
@@ -61,7 +60,8 @@ class Tally:
         calls: disk calls that the operation makes, in both metadata modes together.
         cuts: power cuts inside it.
         images: distinct images that were gone on from.
-        left_out: images that were not, of a case that draws them.
+        left_out: images that were not even carried out, of a case that draws them; some may be the
+            same.
         second_cuts: power cuts inside the opening from an image.
         seen: what was gone on from: digest of the image and what the history knew then. The same
             image at another call is not judged again: reopening depends on nothing else.
@@ -133,14 +133,17 @@ def _cut_at(
         tally.cuts += 1
     else:
         raise AssertionError(f"{case.name}: the fuse at call {call} did not blow")
-    for image, after in _images(disk, backing, history, known):
-        found = (after.digest(), history.key())
-        if found in tally.seen:
-            continue
-        tally.seen.add(found)
+    more = history.key()
+    for image in _images(disk, more, known):
         if DRAWS.below(case.one_in, "crash-proof", case.name, names_mode, call, image.label):
             tally.left_out += 1
             continue
+        after = disk.copy(backing.copy())
+        after.power_cut(image)
+        found = (after.digest(), more)
+        if found in tally.seen:
+            continue
+        tally.seen.add(found)
         tally.images += 1
         problem = judge(after, case, history, verify)
         if problem is None and second_every and tally.images % second_every == 0:
@@ -149,16 +152,14 @@ def _cut_at(
             tally.findings.append(Finding(case.name, f"{names_mode} {call}", image.label, problem))
 
 
-def _images(
-    disk: SimDisk, backing: MemDisk, history: History, known: _Known
-) -> Iterator[tuple[Image, SimDisk]]:
-    """Each enumerated image of a crash that is new, on a disk of its own."""
-    known.note(disk)
+def _images(disk: SimDisk, more: HistoryKey, known: _Known) -> Iterator[Image]:
+    """Each enumerated image of a crash of which not the same arrived as of an earlier one."""
+    durable = known.note(disk)
     for image in disk.images():
-        if known.is_new(disk, image, history.key()):
-            after = disk.copy(backing.copy())
-            after.power_cut(image)
-            yield image, after
+        key = (known.arrived(durable, disk, image), image.both, image.fill, more)
+        if key not in known.images:
+            known.images.add(key)
+            yield image
 
 
 @define
@@ -170,38 +171,40 @@ class _Known:
     arrived. Only saves time: ``Tally.seen`` knows images by their bytes.
 
     Attributes:
-        data: every write and truncation so far, by inode and serial, as it looks when all arrived.
-        names: serials of all changes of names so far.
+        whole: every operation on a file or a name so far, by inode (-1 for names) and serial, as it
+            looks when all of it arrived.
+        numbers: short for operations with what arrived of them.
         images: what arrived, per image.
     """
 
-    data: dict[tuple[int, int], Reached] = field(factory=dict)
-    names: set[int] = field(factory=set)
+    whole: dict[tuple[int, int], Reached] = field(factory=dict)
+    numbers: dict[Hashable, int] = field(factory=dict)
     images: set[Hashable] = field(factory=set)
 
-    def note(self, disk: SimDisk) -> None:
-        """Look at what is pending at a crash."""
+    def note(self, disk: SimDisk) -> frozenset[int]:
+        """Look at what is pending at a crash; returns the operations that are not, any more."""
+        pending = {(-1, op.serial): Reached((), True) for op in disk.names.ops}
         for number, inode in disk.inodes.items():
             assert not inode.state.phantoms, "a failed fsync needs the bytes to be looked at"
-            for op in inode.state.ops:
-                self.data[number, op.serial] = whole(op)
-        self.names.update(op.serial for op in disk.names.ops)
+            pending.update({(number, op.serial): whole(op) for op in inode.state.ops})
+        self.whole.update(pending)
+        return frozenset(
+            self._number(place, part) for place, part in self.whole.items() if place not in pending
+        )
 
-    def is_new(self, disk: SimDisk, image: Image, *more: HistoryKey) -> bool:
-        """Whether no earlier image had all the same arrive, with the same ``more``."""
-        data: dict[Any, Reached] = dict(self.data)
-        for number, inode in disk.inodes.items():
-            reached = image.reached.get(number, {})
-            for op in inode.state.ops:
-                data[number, op.serial] = reached.get(op.serial, Reached())
-        arrived = frozenset(item for item in data.items() if item[1] != Reached())
-        pending = {op.serial for op in disk.names.ops}
-        names = frozenset((self.names - pending) | image.names)
-        key = (arrived, names, image.both, image.fill, more)
-        if key in self.images:
-            return False
-        self.images.add(key)
-        return True
+    def arrived(self, durable: frozenset[int], disk: SimDisk, image: Image) -> frozenset[int]:
+        """The operations of which something arrived, and how much."""
+        parts = [self._number((-1, serial), Reached((), True)) for serial in image.names]
+        nothing = Reached()
+        for number in disk.inodes:
+            for serial, part in image.reached.get(number, {}).items():
+                if part != nothing:
+                    parts.append(self._number((number, serial), part))
+        return durable.union(parts)
+
+    def _number(self, place: tuple[int, int], part: Reached) -> int:
+        key = (place, part.ranges, part.size)
+        return self.numbers.setdefault(key, len(self.numbers))
 
 
 def _cut_again(
