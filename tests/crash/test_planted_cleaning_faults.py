@@ -304,13 +304,13 @@ PLANTED = (
     ),
     Planted(
         "snapshot kept above a truncation, no replay due",
-        does_nothing(SnapshotFiles, "drop_above", (), caller="truncate_to"),
+        does_nothing(PartitionLog, "_drop_snapshots_above", caller="truncate_to"),
         "producers, truncate below the first of them",
         "producers are",
     ),
     Planted(
         "snapshots kept over a full truncation",
-        does_nothing(SnapshotFiles, "drop_above", (), caller="truncate_fully_and_start_at"),
+        does_nothing(PartitionLog, "_drop_snapshots_above", caller="truncate_fully_and_start_at"),
         "producers, truncate fully",
         "producers are",
     ),
