@@ -476,9 +476,10 @@ class PartitionLog(CleanableLog):
         self._check_writable()
         if not 0 <= offset < OFFSET_END:
             raise ValueError(f"offset is {offset}, allowed is 0..2^63-1")
-        first = self._segments[0].base_offset
+        # At or below the log start: a crash from here on leaves a log that begins anew there.
+        low = min(self._segments[0].base_offset, offset)
         try:
-            self._lower(Boundary(first, 0, first), min_start=min(first, offset))
+            self._lower(Boundary(low, 0, low), min_start=low)
             self._drop_snapshots_above(-1)
             self._forget_producers()
             self._drop_segments(0)

@@ -42,6 +42,17 @@ def closed(log: PartitionLog, history: History) -> PartitionLog:
     return log
 
 
+def above_zero(log: PartitionLog, history: History) -> PartitionLog:
+    """A log of two segments whose first one is not at offset 0."""
+    log.truncate_fully_and_start_at(100)
+    history.starts = {100}
+    for number in range(4):
+        append(log, history, b"above-%d" % number)
+    log.flush()
+    history.note_durable(log)
+    return log
+
+
 def killed(log: PartitionLog, history: History) -> PartitionLog:
     log = durable_and_cached(log, history)
     log.abandon()
@@ -202,6 +213,16 @@ def do_truncate_fully(log: PartitionLog, history: History) -> None:
     history.note_durable(log)
 
 
+def do_truncate_below_the_first_segment(log: PartitionLog, history: History) -> None:
+    history.note_cut(0)
+    history.starts.add(40)
+    log.truncate_to(40)
+    history.starts = {40}
+    append(log, history, b"at-40")
+    log.flush()
+    history.note_durable(log)
+
+
 def do_raise_log_start(log: PartitionLog, history: History) -> None:
     history.starts.add(3)
     log.raise_log_start_offset(3)
@@ -320,6 +341,12 @@ LOG_CASES = [
     live_case("truncate an epoch away, work pending", do_truncate_to_epoch_end_with_work_pending),
     live_case("roll and flush, work pending", do_roll_and_flush_with_work_pending),
     live_case("truncate fully", do_truncate_fully),
+    Case(
+        "truncate below the first segment",
+        above_zero,
+        live(do_truncate_below_the_first_segment),
+        CONFIG,
+    ),
     live_case("raise the log start", do_raise_log_start),
     live_case("close", do_close),
     Case("open after a close", closed, do_open, CONFIG, opens=True),

@@ -88,6 +88,22 @@ def test_new_beginning_below_the_old_start_ends_an_outstanding_flush(disk: SyncD
     assert open_log(disk).leo == 3
 
 
+def test_new_beginning_below_the_first_segment_may_fail_half_way() -> None:
+    """The log start was lowered, the segments above it are still there: nothing was lost."""
+    faults = FaultDisk(MemDisk())
+    log = open_log(faults)
+    log.truncate_fully_and_start_at(10)
+    fill(log, 5)
+    log.flush()
+    faults.fail("rename", suffix=".log")
+    with pytest.raises(StorageError):
+        log.truncate_to(3)
+    log.close()
+    log = open_log(faults)
+    assert (log.log_start_offset, log.leo) == (3, 3)
+    assert log.boundary.end_offset == 3
+
+
 def test_records_behind_a_new_beginning_are_not_durable_by_an_older_flush(disk: SyncDisk) -> None:
     log = open_log(disk)
     log.truncate_fully_and_start_at(10)
