@@ -107,6 +107,7 @@ class CleanableLog(EpochLog):
         count = count_deletable(facts, limits)
         if not count:
             return ()
+        self._keep_producers_of(count)
         self._raise_log_start(facts[count].base_offset)
         self._layout_version += 1
         for _ in range(count):

@@ -18,9 +18,10 @@ from attrs import evolve
 from storage.codec import Codec, ProducerFacts
 from storage.config import LogConfig
 from storage.disk import Disk
+from storage.errors import CorruptLog, DiskError
 from storage.log_reader import LogReader
 from storage.opening import Opened
-from storage.producer_replay import recover_producers
+from storage.producer_replay import producers_before, recover_producers
 from storage.producer_state import Duplicate, ProducerEntry, ProducerState
 
 __all__ = ["ProducerLog"]
@@ -99,6 +100,29 @@ class ProducerLog(LogReader):
         if self._state.producers_from is None or self._snapshots.is_durable(self._leo):
             return False
         return self._snapshots.write(self._leo, self._producers.entries)
+
+    def _keep_producers_of(self, count: int) -> None:
+        """See to a durable snapshot at the end of the first ``count`` segments, before they go.
+
+        The roll wrote one, but a crash may have taken it. It is left out where the batches cannot
+        be read or the disk refuses it; a failed sync takes the log offline.
+        """
+        first, end = self._state.producers_from, self._segments[count].base_offset
+        if first is None or first >= end or self._snapshots.is_durable(end):
+            return
+        doomed = self._segments[:count]
+        try:
+            state = producers_before(self._snapshots, doomed, first, self.config.rules)
+        except (CorruptLog, DiskError):
+            return
+        if not self._snapshots.write(end, state.entries):
+            return
+        try:
+            self._snapshots.sync(end)
+            self._disk.fsync_dir(self.directory)
+        except DiskError as error:
+            self._failure = error
+            raise
 
     def _reload_producers(self) -> bool:
         """The state of what a truncation left; returns whether finding it was a long replay.

@@ -22,7 +22,13 @@ from storage.reading import CHUNK_BYTES, locate
 from storage.segment import Segment
 from storage.state import LogState
 
-__all__ = ["Recovered", "first_producer_offset", "iter_producers", "recover_producers"]
+__all__ = [
+    "Recovered",
+    "first_producer_offset",
+    "iter_producers",
+    "producers_before",
+    "recover_producers",
+]
 
 
 @frozen
@@ -57,17 +63,43 @@ def recover_producers(
         DiskError: a segment cannot be read, or a snapshot not removed.
     """
     end = segments[-1].next_offset
-    state, start, used_snapshot = ProducerState(rules=rules), first, False
-    flaws: dict[int, str] = {}
     strays = [offset for offset in snapshots.offsets if offset > end]
-    for offset in reversed(snapshots.offsets[: len(snapshots.offsets) - len(strays)]):
+    state, start, flaws = _replay(snapshots, segments, first, rules)
+    used_snapshot = start is not None
+    start = first if start is None else start
+    removed = snapshots.drop([*flaws, *strays])
+    if not used_snapshot and not state.entries:
+        return Recovered(state, None, False, removed, tuple(flaws.values()))
+    was_long = start < segments[-1].base_offset
+    return Recovered(state, min(first, start), was_long, removed, tuple(flaws.values()))
+
+
+def producers_before(
+    snapshots: SnapshotFiles, segments: Sequence[Segment], first: int, rules: LogRules
+) -> ProducerState:
+    """The state at the end of ``segments``, the log's first ones; changes nothing.
+
+    Arguments and errors as for ``recover_producers``.
+    """
+    return _replay(snapshots, segments, first, rules)[0]
+
+
+def _replay(
+    snapshots: SnapshotFiles, segments: Sequence[Segment], first: int, rules: LogRules
+) -> tuple[ProducerState, int | None, dict[int, str]]:
+    """The state, the offset of the snapshot that it began with, and what is wrong with others."""
+    end = segments[-1].next_offset
+    state, used = ProducerState(rules=rules), None
+    flaws: dict[int, str] = {}
+    for offset in reversed([offset for offset in snapshots.offsets if offset <= end]):
         try:
             state = ProducerState(snapshots.load(offset), rules=rules)
         except (CorruptCheckpoint, DiskError) as error:
             flaws[offset] = f"producers replayed from the log: {error}"
             continue
-        start, used_snapshot = offset, True
+        used = offset
         break
+    start = first if used is None else used
     for segment in segments:
         if segment.next_offset > start:
             for facts in iter_producers(segment, start):
@@ -76,11 +108,7 @@ def recover_producers(
                 state.update(facts)
             if not segment.is_active:
                 segment.release()
-    removed = snapshots.drop([*flaws, *strays])
-    if not used_snapshot and not state.entries:
-        return Recovered(state, None, False, removed, tuple(flaws.values()))
-    was_long = start < segments[-1].base_offset
-    return Recovered(state, min(first, start), was_long, removed, tuple(flaws.values()))
+    return state, used, flaws
 
 
 def first_producer_offset(state: LogState, log_start: int) -> int:

@@ -6,11 +6,13 @@ Opening is in ``test_producer_recovery``, random histories are in ``test_produce
 from __future__ import annotations
 
 import re
+from errno import ENOSPC
 
 import pytest
 from attrs import evolve
 
 from storage import (
+    PartitionLog,
     RecordBatch,
     encode_batch,
 )
@@ -34,8 +36,10 @@ from tests.storage.producer_logs import (
     PLAIN,
     batch,
     content,
+    edit,
     everything,
     filled,
+    halve,
     marker,
     open_log,
     path,
@@ -315,6 +319,53 @@ def test_truncation_knows_producers_whose_batches_retention_took(
     assert log.append(batch(5, producer=3)).is_duplicate
     log.abandon()
     assert open_log(disk).append(batch(5, producer=3)).is_duplicate
+
+
+def short_of_a_snapshot(disk: FaultDisk) -> PartitionLog:
+    """Three segments, of which a crash took the snapshot at the second one's base.
+
+    Producer 3 wrote at offset 0 only.
+    """
+    log = open_log(disk)
+    log.append(batch(5, producer=3))
+    for sequence in range(13):
+        log.append(batch(sequence))
+    log.abandon()
+    edit(halve, 10)(disk)
+    log = open_log(disk)
+    for sequence in range(13, 24):
+        log.append(batch(sequence))
+    log.flush()
+    assert snapshots(disk) == [20]
+    return log
+
+
+def test_retention_sees_to_the_snapshot_that_a_crash_took(disk: FaultDisk) -> None:
+    log = short_of_a_snapshot(disk)
+    log.delete_old_segments(log.leo, retention_bytes=15 * FRAME - 1)
+    assert (log.log_start_offset, snapshots(disk)) == (10, [10, 20])
+    log.truncate_to(12)
+    assert log.append(batch(5, producer=3)).is_duplicate
+    log.abandon()
+    assert open_log(disk).append(batch(5, producer=3)).is_duplicate
+
+
+def test_retention_goes_on_where_the_snapshot_cannot_be_written(disk: FaultDisk) -> None:
+    """It may be what frees a full disk."""
+    log = short_of_a_snapshot(disk)
+    disk.fail("write_at", suffix=".snapshot", errno=ENOSPC)
+    log.delete_old_segments(log.leo, retention_bytes=15 * FRAME - 1)
+    assert log.log_start_offset == 10
+
+
+def test_nothing_is_deleted_where_the_sync_of_the_snapshot_fails(disk: FaultDisk) -> None:
+    log = short_of_a_snapshot(disk)
+    disk.fail("fsync", suffix=".snapshot")
+    with pytest.raises(FsyncFailed):
+        log.delete_old_segments(log.leo, retention_bytes=15 * FRAME - 1)
+    assert isinstance(log.failure, FsyncFailed)
+    log.abandon()
+    assert open_log(disk).log_start_offset == 0
 
 
 def test_producers_whose_batches_are_gone_are_known_from_the_snapshot(disk: FaultDisk) -> None:
