@@ -2,7 +2,8 @@
 
 Where no snapshot is usable, the replay begins where the log first may name a producer. A snapshot
 that is bad or behind the log's end goes, after the replay: damage to the log is met before anything
-has changed.
+has changed. So does one before the log's first segment: of what lies between them it knows nothing,
+and a producer's next batch would look like a gap.
 
 Left out: verifying frames. A header that cannot be one refuses, as any read of it would.
 """
@@ -62,8 +63,8 @@ def recover_producers(
         CorruptLog: a header is damaged; nothing was removed.
         DiskError: a segment cannot be read, or a snapshot not removed.
     """
-    end = segments[-1].next_offset
-    strays = [offset for offset in snapshots.offsets if offset > end]
+    log = range(segments[0].base_offset, segments[-1].next_offset + 1)
+    strays = [offset for offset in snapshots.offsets if offset not in log]
     state, start, flaws = _replay(snapshots, segments, first, rules)
     used_snapshot = start is not None
     start = first if start is None else start
@@ -88,10 +89,10 @@ def _replay(
     snapshots: SnapshotFiles, segments: Sequence[Segment], first: int, rules: LogRules
 ) -> tuple[ProducerState, int | None, dict[int, str]]:
     """The state, the offset of the snapshot that it began with, and what is wrong with others."""
-    end = segments[-1].next_offset
+    log = range(segments[0].base_offset, segments[-1].next_offset + 1)
     state, used = ProducerState(rules=rules), None
     flaws: dict[int, str] = {}
-    for offset in reversed([offset for offset in snapshots.offsets if offset <= end]):
+    for offset in reversed([offset for offset in snapshots.offsets if offset in log]):
         try:
             state = ProducerState(snapshots.load(offset), rules=rules)
         except (CorruptCheckpoint, DiskError) as error:

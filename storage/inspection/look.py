@@ -110,6 +110,11 @@ class Look:
         return max(self.known.state.log_start_offset or 0, first)
 
     @property
+    def first_offset(self) -> int:
+        """The base offset of the first segment that open would keep, or begin."""
+        return self.kept[0].found.base_offset if self.kept else self.log_start
+
+    @property
     def log_end(self) -> int:
         """The log end offset that open would find, were it to keep what it keeps."""
         return self.kept[-1].found.next_offset if self.kept else self.log_start

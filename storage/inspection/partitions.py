@@ -303,7 +303,7 @@ class _Facts:
             self.disk,
             look.directory,
             look.listing.snapshots,
-            look.log_end,
+            range(look.first_offset, look.log_end + 1),
             attempts=ATTEMPTS if look.is_live else 1,
         )
         look.problems += found.problems

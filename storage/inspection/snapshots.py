@@ -269,22 +269,23 @@ class SnapshotsFound:
 
 
 def judge_snapshots(
-    disk: Disk, directory: Path, offsets: Sequence[int], log_end: int, *, attempts: int
+    disk: Disk, directory: Path, offsets: Sequence[int], log: range, *, attempts: int
 ) -> SnapshotsFound:
-    """What open would do about snapshots: it takes the newest that is good, up to the log's end.
+    """What open would do about snapshots: it takes the newest that is good, within the log.
 
-    Those that it tried before that one go, and those behind the log's end. What is wrong with an
-    older one, which it leaves alone, is told too.
+    Those that it tried before that one go, and those that are not within the log. What is wrong
+    with an older one, which it leaves alone, is told too.
 
     Args:
         offsets: of the files, rising.
+        log: from the first segment's base to the log's end, both included.
         attempts: how often a bad file is looked at, where a process may be writing it.
     """
     used: str | None = None
     tried: list[str] = []
     problems: list[Problem] = []
     notes: list[str] = []
-    for offset in reversed([offset for offset in offsets if offset <= log_end]):
+    for offset in reversed([offset for offset in offsets if offset in log]):
         name = f"{offset:020d}{SNAPSHOT_SUFFIX}"
         found = None
         for _ in range(attempts):
@@ -300,7 +301,7 @@ def judge_snapshots(
                 tried.append(name)
             else:
                 used = name
-    strays = [f"{offset:020d}{SNAPSHOT_SUFFIX}" for offset in offsets if offset > log_end]
+    strays = [f"{offset:020d}{SNAPSHOT_SUFFIX}" for offset in offsets if offset not in log]
     return SnapshotsFound(used, (*tried, *strays), tuple(problems), tuple(notes))
 
 

@@ -156,7 +156,8 @@ class Verdict:
         cuts: see ``storage.recovery.Cut``.
         dropped: segment files behind a cut, or below the log start.
         rebuilt: derived files.
-        removed: left-over files, and producer snapshots that are bad or behind the log's end.
+        removed: left-over files, and producer snapshots that are bad or not within the
+            log.
         swapped: segment files that compaction completed, and that would be put in place.
     """
 

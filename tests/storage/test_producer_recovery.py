@@ -396,3 +396,33 @@ def test_a_log_that_begins_anew_knows_no_producer(disk: FaultDisk) -> None:
         disk.unlink(DIRECTORY / f"{0:020d}{suffix}")
     log = open_log(disk)
     assert (log.leo, log.producers, snapshots(disk)) == (0, {}, [])
+
+
+def test_a_snapshot_from_before_the_first_segment_is_of_no_use(disk: FaultDisk) -> None:
+    """It misses the batches that are gone: the producer's next one would look like a gap."""
+    log = filled(disk, runs_pending=False)
+    log.flush()
+    log.delete_old_segments(log.leo, retention_bytes=15 * FRAME)
+    assert log.segments[0].base_offset == 20
+    log.abandon()
+    lose(20, 30)(disk)
+    assert snapshots(disk) == [10]
+    log = open_log(disk)
+    assert dict(log.producers) == replayed(log)
+    assert snapshots(disk) == [35]
+    assert path(10).name in log.report.removed
+
+
+def test_producers_that_only_a_snapshot_from_before_knows_are_forgotten(disk: FaultDisk) -> None:
+    log = open_log(disk, runs_pending=False)
+    for sequence in range(20):
+        log.append(batch(sequence))
+    for sequence in range(15):
+        log.append(batch(sequence, producer=8))
+    log.flush()
+    log.delete_old_segments(log.leo, retention_bytes=15 * FRAME)
+    log.abandon()
+    lose(20, 30)(disk)
+    log = open_log(disk)
+    assert list(log.producers) == [8]
+    assert not log.append(batch(20)).is_duplicate
