@@ -110,7 +110,7 @@ class DurableLog(ProducerLog):
         files = tuple(
             (segment.base_offset, segment.creation, segment.begin_fsync(), segment.writes)
             for segment in covered
-            if segment.writes != segment.synced_writes
+            if segment.writes != segment.synced_writes or segment.undurable_cut is not None
         )
         self._next_id += 1
         changes = self._directory_changes

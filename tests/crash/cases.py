@@ -294,6 +294,34 @@ def do_roll_after_kill_in_truncation(
     append(log, history, b"rolled")
 
 
+def do_overwrite_after_kill_and_close(
+    log: PartitionLog | None, history: History, disk: SimDisk
+) -> None:
+    """A process cut the log and died; the next one closed cleanly, the third one goes on.
+
+    Without timestamps a roll writes nothing to the old segment that its flush would sync.
+    """
+    assert log is not None
+    history.note_cut(2)
+    log.truncate_to(2)
+    disk.kill()
+    open_log(disk, CONFIG).close()
+    log = open_log(disk, CONFIG)
+    log.roll()
+    append(log, history, b"over what was cut", time_ms=-1)
+    log.flush()
+    history.note_durable(log)
+    append(log, history, b"behind the flush", time_ms=-1)
+
+
+def untimed(log: PartitionLog, history: History) -> PartitionLog:
+    for number in range(4):
+        append(log, history, b"untimed-%d" % number, time_ms=-1)
+    log.flush()
+    history.note_durable(log)
+    return log
+
+
 def do_salvage(_: PartitionLog | None, history: History, disk: SimDisk) -> None:
     """A durable batch rots; the log is opened, refuses, and is salvaged up to there."""
     first = next(name for name in disk.listdir(DIRECTORY) if name.endswith(".log"))
@@ -366,4 +394,5 @@ LOG_CASES = [
     Case(
         "truncate, killed, then roll", durable_and_cached, do_roll_after_kill_in_truncation, CONFIG
     ),
+    Case("truncate, killed, closed, then roll", untimed, do_overwrite_after_kill_and_close, CONFIG),
 ]

@@ -56,6 +56,23 @@ def test_flush_raises_the_boundary_and_its_bytes_are_durable(disk: SyncDisk) -> 
     check_boundary(log, disk)
 
 
+@pytest.mark.parametrize("ends", [PartitionLog.flush, PartitionLog.close])
+def test_a_flush_covers_the_cut_of_a_process_that_died(
+    ends: Callable[[PartitionLog], None],
+) -> None:
+    """Behind a seal nobody knows of it any more, and it could come back over what follows."""
+    disk = FaultDisk(MemDisk())
+    log = open_log(disk)
+    fill(log, 3)
+    log.flush()
+    log.truncate_to(1)
+    log.abandon()
+    log = open_log(disk)
+    disk.calls.clear()
+    ends(log)
+    assert "fsync" in disk.operations(".log")
+
+
 def test_flush_covers_what_was_there_when_it_began(disk: SyncDisk) -> None:
     log = open_log(disk)
     fill(log, 2)
