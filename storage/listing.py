@@ -22,11 +22,19 @@ from storage.producer_snapshots import SNAPSHOT_SUFFIX
 from storage.segment_indexes import LOG_SUFFIX
 from storage.state import BOUNDARY_FILE, SEAL_FILE
 
-__all__ = ["CLEANED_SUFFIX", "DELETED_SUFFIX", "SWAP_SUFFIX", "Listing", "list_directory"]
+__all__ = [
+    "CLEANED_SUFFIX",
+    "DELETED_SUFFIX",
+    "LOCK_FILE",
+    "SWAP_SUFFIX",
+    "Listing",
+    "list_directory",
+]
 
 CLEANED_SUFFIX = ".cleaned"
 DELETED_SUFFIX = ".deleted"
 SWAP_SUFFIX = ".swap"
+LOCK_FILE = ".lock"
 _SEGMENT_FILE = re.compile(
     r"([0-9]{20})\.(log|index|timeindex)(\.deleted|\.cleaned|\.swap)?\Z", re.ASCII
 )
@@ -60,7 +68,8 @@ def list_directory(disk: Disk, directory: Path) -> Listing:
 
     Raises:
         ForeignFile: a ``.log`` file whose name is not twenty digits below 2^63.
-        NotRegularFile: a ``.log`` name that is a symbolic link or a device.
+        NotRegularFile: a link or device has a ``.log`` name, or something that is no file is where
+            an index, the seal or the lock is to be. A directory with a ``.log`` name is left alone.
     """
     listing = Listing()
     names = disk.listdir(directory)
@@ -73,7 +82,7 @@ def list_directory(disk: Disk, directory: Path) -> Listing:
             if kind is FileKind.DIRECTORY:
                 listing.ignored.append(name)
             elif kind is not FileKind.FILE:
-                raise NotRegularFile("open", path, "ELOOP", f"a segment cannot be a {kind.value}")
+                raise _wrong_kind(path, kind, "a segment")
             elif match is None or int(match[1]) >= OFFSET_END:
                 raise ForeignFile(path, "a segment's name is twenty digits below 2^63")
             else:
@@ -85,11 +94,22 @@ def list_directory(disk: Disk, directory: Path) -> Listing:
         elif match is not None:
             if match[1] + LOG_SUFFIX not in present:
                 _note_left_over(disk, listing, path)
+            elif (kind := disk.stat(path).kind) is not FileKind.FILE:
+                raise _wrong_kind(path, kind, "an index")
         elif _is_snapshot(disk, path):
             listing.snapshots.append(int(name[:20]))
-        elif name not in (EPOCH_FILE, BOUNDARY_FILE, SEAL_FILE, ".lock", "partition.metadata"):
+        elif name in (SEAL_FILE, LOCK_FILE):
+            kind = disk.stat(path).kind
+            if kind not in (FileKind.FILE, FileKind.MISSING):
+                raise _wrong_kind(path, kind, "this file")
+        elif name not in (EPOCH_FILE, BOUNDARY_FILE, "partition.metadata"):
             listing.ignored.append(name)
     return listing
+
+
+def _wrong_kind(path: Path, kind: FileKind, what: str) -> NotRegularFile:
+    errno = "EISDIR" if kind is FileKind.DIRECTORY else "ELOOP"
+    return NotRegularFile("open", path, errno, f"{what} cannot be a {kind.value}")
 
 
 def _is_snapshot(disk: Disk, path: Path) -> bool:

@@ -44,6 +44,8 @@ from storage.codec import Codec
 from storage.config import INT32_MAX, LogConfig, LogRules
 from storage.disk import Disk, DiskLock, FileKind, OsDisk
 from storage.errors import CorruptCheckpoint, CorruptLog, DiskError, InvalidConfig, LogClosed
+from storage.listing import LOCK_FILE
+from storage.log_durability import Work
 from storage.mkb1 import MKB1
 from storage.opening import ensure_directory, salvage_files
 from storage.partition_log import PartitionLog
@@ -60,7 +62,6 @@ from storage.state import (
 
 __all__ = ["LogDir", "TopicPartition"]
 
-LOCK_FILE = ".lock"
 MARKER_FILE = ".kafka_cleanshutdown"
 MARKER_VERSION = 0
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
@@ -68,6 +69,8 @@ LOG_START_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
 CLEANER_FILE = "cleaner-offset-checkpoint"
 METADATA_FILE = "partition.metadata"
+DELETE_SUFFIX = "-delete"
+REMOVE_DIRECTORY = "remove-directory"
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}\Z", re.ASCII)
 DIRECTORY_PATTERN = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})\Z", re.ASCII)
@@ -123,6 +126,8 @@ class LogDir:
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._cleaned: dict[TopicPartition, int] = {}
         self.previous_broker_epoch: int | None = None
+        self._deletions = self._openings = 0
+        self._lines: dict[TopicPartition, tuple[LogState, str]] = {}
 
     @classmethod
     def open(
@@ -153,6 +158,7 @@ class LogDir:
             opened._log_starts = opened._read_offsets(LOG_START_FILE)
             opened._high_watermarks = opened._read_offsets(HIGH_WATERMARK_FILE)
             opened._cleaned = opened._read_offsets(CLEANER_FILE)
+            opened._remove_doomed()
         except BaseException:
             lock.release()
             raise
@@ -220,9 +226,80 @@ class LogDir:
             codec=codec,
             store=store,
             runs_pending=self._runs_pending,
+            first_id=self._openings << 32,
         )
+        self._openings += 1
         self._logs[name] = log
         return log
+
+    def delete_log(self, topic: str, partition: int) -> Work:
+        """Forget a partition: its log is closed and its directory gets another name.
+
+        What is kept of it elsewhere goes first, durably: a new log of that name must not find a
+        boundary that it does not have. A crash before the renaming leaves a log whose boundary is
+        unknown, one after it a directory that the next ``open`` removes.
+
+        Returns:
+            What is left to do, for ``run``: removing the files.
+
+        Raises:
+            DiskError: something could not be written; call it again.
+        """
+        self._check_open()
+        name = TopicPartition.checked(topic, partition)
+        log = self._logs.pop(name, None)
+        if log is not None:
+            log.abandon()
+        self._seals.pop(name, None)
+        self._forget_state(name)
+        directory = self.path / name.directory_name
+        doomed = f"{name.directory_name}{DELETE_SUFFIX}"
+        if self._disk.stat(directory).kind is FileKind.DIRECTORY:
+            number = 0
+            while self._disk.stat(self.path / doomed).kind is not FileKind.MISSING:
+                number += 1
+                doomed = f"{name.directory_name}.{number}{DELETE_SUFFIX}"
+            self._disk.rename(directory, self.path / doomed)
+            self._disk.fsync_dir(self.path)
+        self._deletions += 1
+        return Work(self._deletions, REMOVE_DIRECTORY, (doomed,))
+
+    def run(self, work: Work) -> None:
+        """Perform what ``delete_log`` left to do. Raises ``DiskError``."""
+        self._check_open()
+        if work.kind != REMOVE_DIRECTORY:
+            raise ValueError(f"work kind is {work.kind!r}, allowed: {REMOVE_DIRECTORY}")
+        self._remove_directory(work.args[0])
+
+    def _forget_state(self, name: TopicPartition) -> None:
+        for kept, file in (
+            (self._log_starts, LOG_START_FILE),
+            (self._cleaned, CLEANER_FILE),
+            (self._high_watermarks, HIGH_WATERMARK_FILE),
+        ):
+            if name in kept:
+                del kept[name]
+                self._write_offsets(file, kept)
+        states = dict(self._states or {})
+        if states.pop(name, None) is not None:
+            self._write_boundaries(states)
+        self._lines.pop(name, None)
+
+    def _remove_directory(self, name: str) -> None:
+        path = self.path / name
+        if self._disk.stat(path).kind is FileKind.DIRECTORY:
+            for child in self._disk.listdir(path):
+                remove_if_there(self._disk, path / child)
+            self._disk.rmdir(path)
+
+    def _remove_doomed(self) -> None:
+        """Finish deletions that an earlier process began."""
+        for name in self._disk.listdir(self.path):
+            if name.endswith(DELETE_SUFFIX):
+                try:
+                    self._remove_directory(name)
+                except DiskError as error:
+                    self.warnings.append(f"not removed: {error}")
 
     def topic_id(self, topic: str, partition: int) -> str | None:
         """The topic id in ``partition.metadata``, None without a readable one."""
@@ -256,14 +333,16 @@ class LogDir:
         """High watermarks as last read or written."""
         return dict(self._high_watermarks)
 
-    def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def write_high_watermarks(
+        self, offsets: Mapping[TopicPartition, int], *, keep_others: bool = True
+    ) -> None:
         """Write ``replication-offset-checkpoint``; partitions not named keep what they had.
 
         Keeping them matters: a checkpoint written before every partition is known must not zero
-        the others (KAFKA-769, 851, 858, 1647).
+        the others (KAFKA-769, 851, 858, 1647). ``keep_others=False`` is that defect.
         """
         self._check_open()
-        merged = {**self._high_watermarks, **offsets}
+        merged = {**self._high_watermarks, **offsets} if keep_others else dict(offsets)
         self._write_offsets(HIGH_WATERMARK_FILE, merged)
         self._high_watermarks = merged
 
@@ -347,7 +426,6 @@ class LogDir:
         assert state.boundary is not None
         states = dict(self._states or {})
         states[name] = evolve(state, warnings=())
-        entries = [[*key, *state_fields(states[key])] for key in sorted(states)]
         if self._log_starts.get(name, 0) > (state.log_start_offset or 0):
             # First, or a crash in between would leave a log start behind the log's end.
             starts = {**self._log_starts, name: state.log_start_offset or 0}
@@ -358,9 +436,21 @@ class LogDir:
             cleaned = {**self._cleaned, name: state.cleaned_offset}
             self._write_offsets(CLEANER_FILE, cleaned)
             self._cleaned = cleaned
+        self._write_boundaries(states)
+
+    def _write_boundaries(self, states: dict[TopicPartition, LogState]) -> None:
+        entries = [(self._line(key, states[key]),) for key in sorted(states)]
         path = self.path / BOUNDARIES_FILE
         write_entries(self._disk, path, entries, fsync=self._rules.fsync_before_rename)
         self._states = states
+
+    def _line(self, name: TopicPartition, state: LogState) -> str:
+        """A line of ``boundaries``; one boundary rises at a time, so the others are kept."""
+        known = self._lines.get(name)
+        if known is None or known[0] is not state:
+            text = " ".join(map(str, [*name, *state_fields(state)]))
+            known = self._lines[name] = (state, text)
+        return known[1]
 
     def _take_marker(self) -> None:
         path = self.path / MARKER_FILE
@@ -409,10 +499,14 @@ class LogDir:
                 raise first_error
             self._write_marker(broker_epoch)
         finally:
-            self._is_open = False
-            for log in self._logs.values():
-                log.abandon()
-            self._lock.release()
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Release files and locks and write nothing, as the end of the process would."""
+        self._is_open = False
+        for log in self._logs.values():
+            log.abandon()
+        self._lock.release()
 
     def _write_marker(self, broker_epoch: int) -> None:
         seals = {name.directory_name: seal.to_json() for name, seal in sorted(self._seals.items())}

@@ -60,11 +60,11 @@ class DurableLog(ProducerLog):
     _store: StateStore
     _lock: DiskLock | None
     _runs_pending: bool
+    _next_id: int
 
     def _start(self, opened: Opened) -> None:
         """Begin with what opening left to do."""
         self._pending: dict[tuple[Any, ...], Work] = {}
-        self._next_id = 0
         self._flushes: dict[int, tuple[FlushToken, int]] = {}
         self._directory_changes = 1
         self._directory_synced = 0
@@ -252,6 +252,11 @@ class DurableLog(ProducerLog):
         write_epochs(self._disk, self.directory, self._epochs, self.config.rules)
 
     # Pending work ------------------------------------------------------------------------------
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether work is due."""
+        return bool(self._pending)
 
     def take_pending(self) -> tuple[Work, ...]:
         """Hand over the work that is due; the caller sees to it that ``run`` gets each."""

@@ -27,12 +27,14 @@ from storage.errors import (
     CorruptIndex,
     CorruptLog,
     DiskError,
+    InvalidConfig,
     InvalidRecord,
     NotTruncatable,
     OffsetOutOfRange,
     StaleLeaderEpoch,
     StorageError,
 )
+from storage.listing import LOCK_FILE
 from storage.log_cleaning import CleanableLog
 from storage.mkb1 import MKB1
 from storage.opening import (
@@ -49,8 +51,6 @@ from storage.segment import Segment
 from storage.state import Boundary, FileStateStore, StateStore
 
 __all__ = ["Appended", "PartitionLog"]
-
-LOCK_FILE = ".lock"
 
 
 class Appended(NamedTuple):
@@ -91,6 +91,7 @@ class PartitionLog(CleanableLog):
         *,
         leader_epoch: int,
         runs_pending: bool,
+        first_id: int,
         lock: DiskLock | None,
     ) -> None:
         super().__init__(directory, config, disk, codec, opened)
@@ -98,6 +99,7 @@ class PartitionLog(CleanableLog):
         self._store = store
         self._lock = lock
         self._runs_pending = runs_pending
+        self._next_id = first_id
         self._note_latest_epoch()
         self.leader_epoch = max(leader_epoch, self._latest_epoch)
         self._start(opened)
@@ -114,6 +116,7 @@ class PartitionLog(CleanableLog):
         codec: Codec = MKB1,
         store: StateStore | None = None,
         runs_pending: bool | None = None,
+        first_id: int = 0,
     ) -> PartitionLog:
         """Open the log in ``directory``, or begin one there.
 
@@ -124,6 +127,8 @@ class PartitionLog(CleanableLog):
             store: where boundary, log start and seal are kept. Without one the log keeps them in
                 its directory and locks that.
             runs_pending: whether pending work runs at once; by default where there is no ``store``.
+            first_id: ids of flushes, work and segments are above it; tells a log from one that was
+                in the same directory before.
 
         Raises:
             CorruptLog: opening would lose or hide records; ``salvage`` keeps the good prefix.
@@ -153,6 +158,7 @@ class PartitionLog(CleanableLog):
                 opened,
                 leader_epoch=leader_epoch,
                 runs_pending=store is None if runs_pending is None else runs_pending,
+                first_id=first_id,
                 lock=lock,
             )
         except BaseException:
@@ -253,7 +259,7 @@ class PartitionLog(CleanableLog):
 
         Raw bytes are stored unchanged after magic, CRC, continuity and epoch were checked, all of
         them before the first is written. A run ends up as its frames one by one would. What a
-        producer says is noted and not judged: the leader did that.
+        producer says, and how large a frame is, is not judged: the leader did that.
 
         Raises:
             UnexpectedOffset: a base offset is not the log end; upward gaps are for offsets below
@@ -272,7 +278,7 @@ class PartitionLog(CleanableLog):
         frames, producers = check_frames(
             view,
             self._codec,
-            self.config.max_batch_bytes,
+            self.config.read_limit_bytes,
             log_end=self._leo,
             latest_epoch=self._latest_epoch,
             gaps_end=self._state.gaps_end,
@@ -380,6 +386,20 @@ class PartitionLog(CleanableLog):
         except StorageError:
             self._failure = error
         self._cut_epochs(self._leo + 1)
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """Take other limits from now on; what is written stays as it is.
+
+        Raises:
+            InvalidConfig: ``config.rules`` differ; they hold from open to close.
+        """
+        if config == self.config:
+            return
+        if config.rules != self.config.rules:
+            raise InvalidConfig("rules cannot change while the log is open")
+        self.config = config
+        for segment in self._segments:
+            segment.reconfigure(config)
 
     # Shortening --------------------------------------------------------------------------------
 

@@ -410,6 +410,15 @@ class Segment:
             self.expires_ms = timestamp_ms + self.config.segment_max_age_ms
             self.created_ms = None
 
+    def reconfigure(self, config: LogConfig) -> None:
+        """Take other limits from now on; what is written stays as it is."""
+        if self.expires_ms != OFFSET_END:
+            self.expires_ms += config.segment_max_age_ms - self.config.segment_max_age_ms
+        self.config = config
+        self._indexes.reconfigure(config)
+        if self.is_active:
+            self._note_index_room()
+
     def finish(self) -> None:
         """Close the time index with the segment's largest timestamp: the segment has rolled."""
         if self.time_index.append(self.max_timestamp_ms, self.next_offset):

@@ -58,6 +58,10 @@ class SegmentIndexes:
         self.due_position = 0
         self.rebuilt: list[str] = []
 
+    def reconfigure(self, config: LogConfig) -> None:
+        """Take other limits from the next entry on."""
+        self._config = config
+
     def create(self) -> None:
         """Two new, empty files."""
         self.offsets = OffsetIndex.create(self.offsets_path, self._base_offset, disk=self._disk)

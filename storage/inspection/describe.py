@@ -54,8 +54,8 @@ from storage.inspection.views import (
     SegmentView,
     View,
 )
+from storage.listing import LOCK_FILE
 from storage.log_dir import (
-    LOCK_FILE,
     MARKER_FILE,
     METADATA_FILE,
 )

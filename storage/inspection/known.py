@@ -30,11 +30,11 @@ from storage.inspection.files import (
     text_rows,
 )
 from storage.inspection.views import Problem
+from storage.listing import LOCK_FILE
 from storage.log_dir import (
     CLEANER_FILE,
     DIRECTORY_PATTERN,
     HIGH_WATERMARK_FILE,
-    LOCK_FILE,
     LOG_START_FILE,
     MARKER_FILE,
     MARKER_VERSION,

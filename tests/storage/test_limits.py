@@ -16,6 +16,7 @@ import pytest
 from attrs import fields
 
 from storage import LogConfig, LogRules, PartitionLog
+from storage.config import READ_LIMIT_BYTES_MIN
 from storage.errors import (
     BatchTooLarge,
     CorruptBatch,
@@ -24,6 +25,7 @@ from storage.errors import (
     UnexpectedOffset,
 )
 from storage.memdisk import MemDisk
+from storage.mkb1 import MKB1
 from tests.storage.batches import many, one
 from tests.storage.faults import FaultDisk
 from tests.storage.log_tools import DIRECTORY, files
@@ -187,11 +189,20 @@ def test_batch_above_the_limit_is_refused_and_leaves_the_log_as_it_was() -> None
     assert (log.leo, log.size_bytes) == (1, 100)
 
 
-def test_raw_frame_above_the_limit_is_refused_and_leaves_the_log_as_it_was() -> None:
+def test_raw_frame_above_the_limit_of_appends_is_stored_since_its_leader_took_it() -> None:
     source = PartitionLog.open(Path("/s-0"), disk=MemDisk())
     source.append(many(5))
     frame = source.read_range(0, 1 << 20)
-    log = PartitionLog.open(DIRECTORY, LogConfig(max_batch_bytes=len(frame) - 1), disk=MemDisk())
+    config = LogConfig(max_batch_bytes=len(frame) - 1)
+    log = PartitionLog.open(DIRECTORY, config, disk=MemDisk())
+    log.append_replica_batch(frame)
+    assert log.read_range(0, 1 << 20) == frame
+
+
+def test_raw_frame_above_the_limit_of_reads_is_refused_and_leaves_the_log_as_it_was() -> None:
+    frame = bytearray(MKB1.encode(one(bytes(10)), 0, 0, 1 << 20)[0])
+    frame[4:8] = READ_LIMIT_BYTES_MIN.to_bytes(4, "big")
+    log = PartitionLog.open(DIRECTORY, LogConfig(max_batch_bytes=100), disk=MemDisk())
     with pytest.raises(CorruptBatch, match="max_batch_bytes"):
         log.append_replica_batch(frame)
     assert (log.leo, log.size_bytes) == (0, 0)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from storage import LogConfig, PartitionLog, Record, RecordBatch
-from storage.errors import StaleLeaderEpoch
+from storage.errors import NotRegularFile, StaleLeaderEpoch
 from storage.memdisk import MemDisk
 from tests.storage.batches import one
 from tests.storage.log_tools import DIRECTORY, files, fill, open_log
@@ -206,3 +208,24 @@ def test_index_of_the_active_segment_rebuilt_on_open_is_that_of_an_active_one(
     log.append(RecordBatch.unassigned((Record(None, b"w", 9),)))
     log.abandon()
     assert open_log(disk, verify="all").report.rebuilt == ()
+
+
+@pytest.mark.parametrize("name", ["00000000000000000000.index", "seal", ".lock"])
+@pytest.mark.parametrize("is_link", [True, False])
+def test_what_is_no_file_refuses_before_anything_changes(name: str, is_link: bool) -> None:
+    """Recovery would write through a link, and could not replace a directory."""
+    disk = MemDisk()
+    log = open_log(disk)
+    fill(log, 2)
+    log.close()
+    disk = disk.copy()
+    path = DIRECTORY / name
+    disk.unlink(path)
+    if is_link:
+        disk.symlink(path, Path("/elsewhere"))
+    else:
+        disk.mkdir(path)
+    before = disk.listdir(DIRECTORY)
+    with pytest.raises(NotRegularFile):
+        open_log(disk)
+    assert disk.listdir(DIRECTORY) == before
