@@ -90,6 +90,21 @@ def test_without_the_other_codecs_the_rows_stay_and_say_how_to_install(
     assert verdicts.count("no reference") == 3
 
 
+@pytest.mark.slow
+def test_the_cluster_bench_gives_every_row_with_its_budget() -> None:
+    report = Report(lambda line: None)
+    command.run("cluster", TINY, report)
+    groups = [group for group, _ in groupby(row.group for row in report.rows)]
+    assert groups == [
+        "produce",
+        "fetches elsewhere",
+        "produces elsewhere",
+        "fetches here",
+        "produces here",
+    ]
+    assert all(row.budget is not None and row.ratio is not None for row in report.rows)
+
+
 def test_json_is_one_document_and_the_exit_status_is_0(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
