@@ -10,10 +10,12 @@ import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from cluster.outcomes import OutcomeKind
 from storage import Header, LogConfig, PartitionLog, Record, RecordBatch
 from storage.disk import Disk, OsDisk
 from storage.memdisk import MemDisk
 from storage.producer_state import ProducerEntry
+from tests.cluster.whole import Whole, files_below
 
 __all__ = ["WORKLOADS", "Workload"]
 
@@ -100,4 +102,40 @@ def _batch(number: int, producers: Mapping[int, ProducerEntry]) -> RecordBatch:
     )
 
 
-WORKLOADS: dict[str, Workload] = {"storage": _storage}
+def _cluster(root: Path) -> str:
+    """A failover, a controlled shutdown, a restart of the controller, and every note on the way."""
+    whole = Whole()
+    whole.create_topic(partitions=3, min_insync_replicas="2", segment_bytes="600")
+    producer = whole.producer()
+    consumer = whole.consumer()
+    for number in range(30):
+        whole.send(producer, b"%d" % number, partition=number % 3)
+        if number == 10:
+            whole.kill("b1")
+        elif number == 15:
+            whole.start("b1")
+        elif number == 20:
+            whole.stop("b2")
+        elif number == 25:
+            whole.kill("c1")
+            whole.start("c1")
+        whole.router.run_for(700)
+    outcomes = whole.outcomes(producer, 30)
+    whole.start("b2")
+    whole.router.run_for(20_000)
+    digest = hashlib.sha256()
+    for note in whole.router.notes:
+        digest.update(repr(note).encode())
+    digest.update(repr(outcomes).encode())
+    digest.update(repr(consumer.poll()).encode())
+    for name, machine in sorted(whole.router.nodes.items()):
+        digest.update(repr((name, sorted(machine.fields().items()))).encode())
+    for name, disk in sorted(whole.disks.items()):
+        for path, data in files_below(disk, Path("/") / name):
+            digest.update(f"{path}:{len(data)}\n".encode())
+            digest.update(data)
+    assert all(outcome.kind is OutcomeKind.ACKED for outcome in outcomes), outcomes
+    return digest.hexdigest()
+
+
+WORKLOADS: dict[str, Workload] = {"storage": _storage, "cluster": _cluster}
