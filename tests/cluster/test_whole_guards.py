@@ -167,6 +167,18 @@ CASES = (
         Setup(disk="ext4", elr=True),
     ),
     Case(
+        "boundary-after-fsync",
+        "I17",
+        (
+            ("send", "p1", 0, 2),
+            ("kill", "b1"),
+            ("start", "b1"),
+            ("power", "b1", "lost"),
+            ("start", "b1"),
+        ),
+        Setup(disk="ext4", elr=True),
+    ),
+    Case(
         "topic-id-tells-topics",
         "I12",
         (("send", "p1", 0, 1), ("kill", "b1"), ("wait", 10_000), ("recreate",)),

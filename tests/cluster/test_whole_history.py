@@ -260,7 +260,7 @@ class PowerCuts(Histories):
         )
 
 
-_COUNTS = {100: (18, 30), 5_000: (2_000, 50)}
+_COUNTS = {100: (28, 40), 5_000: (2_000, 50)}
 _examples, _steps = _COUNTS.get(settings().max_examples, (settings().max_examples, 40))
 
 TestKills = Kills.TestCase

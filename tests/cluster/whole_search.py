@@ -14,7 +14,7 @@ import random
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from attrs import asdict, evolve
 
@@ -80,8 +80,13 @@ def draw_setup(rng: random.Random, kind: str) -> Setup:
     )
 
 
-def draw_step(rng: random.Random, world: World) -> Step:
-    """One step; which ones are likely depends on what there is."""
+def draw_taste(rng: random.Random) -> list[int]:
+    """How much a history likes each kind of step: some never, some much more than others."""
+    return [rng.choice((0, 1, 1, 4)) for _ in range(30)]
+
+
+def draw_step(rng: random.Random, world: World, taste: Sequence[int]) -> Step:
+    """One step; which ones are likely depends on what there is, and on the history's taste."""
     names, nodes = world.names, ("c1", *world.names)
     down = [name for name in nodes if not world.is_up(name)]
     state = world.state(rng.randrange(world.setup.partitions))
@@ -124,7 +129,11 @@ def draw_step(rng: random.Random, world: World) -> Step:
         calls = rng.choice((1, 2, 3, 5, 8, 13, 30))
         fused = rng.choice((some, some, "c1", *down))
         choices.append((4, lambda: ("fuse", fused, calls, rng.choice((*MODES, "torn")))))
-    return rng.choices([c for _, c in choices], [weight for weight, _ in choices])[0]()
+    weights = [weight * liking for (weight, _), liking in zip(choices, taste, strict=False)]
+    if not any(weights[2:]):
+        weights = [weight for weight, _ in choices]
+    weights[0], weights[1] = choices[0][0], choices[1][0]
+    return rng.choices([make for _, make in choices], weights)[0]()
 
 
 def may_change_min_isr(world: World) -> bool:
@@ -167,12 +176,12 @@ def sign(error: BaseException) -> str:
 def explore(seed: int, kind: str, steps: int, guards: Guards) -> tuple[Setup, Script, str | None]:
     rng = random.Random(seed)
     setup = evolve(draw_setup(rng, kind), guards=guards)
-    world = World(setup)
+    world, taste = World(setup), draw_taste(rng)
     try:
         if rng.random() < 0.4:
             world.do("stepwise")
         for _ in range(rng.randint(steps // 3, steps)):
-            world.do(*draw_step(rng, world))
+            world.do(*draw_step(rng, world, taste))
         drawn = len(world.script)
         finish(world)
     except Exception as error:  # noqa: BLE001 - as above
