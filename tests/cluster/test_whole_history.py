@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from cluster.truncation import TruncationMode
 from tests.cluster.whole_end import finish
-from tests.cluster.whole_search import MODES, POINTS, TOPICS, WAITS_MS, may_change_min_isr
+from tests.cluster.whole_search import CONFIGS, MODES, POINTS, TOPICS, WAITS_MS, may_change_min_isr
 from tests.cluster.whole_world import BROKERS, PRODUCERS, Setup, World
 
 NODES = ("c1", *BROKERS)
@@ -204,6 +204,10 @@ class Histories(RuleBasedStateMachine):
     def min_isr(self, value: int) -> None:
         self.do("min_isr", value)
 
+    @rule(change=st.sampled_from(CONFIGS))
+    def configure(self, change: tuple[str, str]) -> None:
+        self.do("config", *change)
+
     @rule(really=st.integers(0, 3))
     def recreate(self, really: int) -> None:
         if really == 3:
@@ -260,7 +264,7 @@ class PowerCuts(Histories):
         )
 
 
-_COUNTS = {100: (28, 40), 5_000: (2_000, 50)}
+_COUNTS = {100: (40, 40), 5_000: (2_000, 50)}
 _examples, _steps = _COUNTS.get(settings().max_examples, (settings().max_examples, 40))
 
 TestKills = Kills.TestCase

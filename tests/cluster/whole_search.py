@@ -46,6 +46,19 @@ TOPICS: tuple[dict[str, str], ...] = (
     {"unclean.leader.election.enable": "true"},
 )
 
+CONFIGS = (
+    ("segment.bytes", "200"),
+    ("segment.bytes", "100000"),
+    ("cleanup.policy", "compact"),
+    ("cleanup.policy", "delete"),
+    ("retention.bytes", "400"),
+    ("max.message.bytes", "150"),
+    ("max.message.bytes", "100000"),
+    ("flush.messages", "1"),
+    ("segment.ms", "5000"),
+)
+"""What an operator may change under way; no promise rests on it."""
+
 
 def draw_setup(rng: random.Random, kind: str) -> Setup:
     topic = dict(rng.choice(TOPICS))
@@ -122,6 +135,7 @@ def draw_step(rng: random.Random, world: World, taste: Sequence[int]) -> Step:
         (2, lambda: ("delete", rng.randrange(2), rng.randint(0, 4))),
         (1 if may_change_min_isr(world) else 0, lambda: ("min_isr", rng.randint(1, 2))),
         (1 if rng.random() < 0.3 else 0, lambda: ("recreate",)),
+        (1, lambda: ("config", *rng.choice(CONFIGS))),
     ]
     if world.setup.disk != "mem":
         choices.append((4, lambda: ("power", some, rng.choice(MODES))))

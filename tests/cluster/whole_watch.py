@@ -186,9 +186,6 @@ class Watch:
                 touched.add(args["partition"])
             if effect.kind == "halt":
                 raise Broken("halt", f"{name}: {args}")
-            if effect.kind in ("replica-failed", "role-error", "append-error", "upkeep-error"):
-                if "StaleLeaderEpoch" not in str(args):
-                    self._net.notes.append((name, "odd", args))
             for partition in broker.core.replicas:
                 if str(partition) != args.get("partition"):
                     continue
@@ -207,7 +204,7 @@ class Watch:
     def _check_truncation(self, name: str, partition: TopicIdPartition, args: Any) -> None:
         """I13: who is in ISR or ELR keeps everything below ``T``."""
         record, ledger = self.records.get(partition), self.ledger(partition)
-        if record is None or not self._owes(ledger) or not self._truncation_is_safe:
+        if record is None or not self._owes or not self._truncation_is_safe:
             return
         before = self.copies.get((name, partition))
         if name not in (*record.isr, *record.elr) or before is None or name in ledger.lossy:
@@ -256,7 +253,9 @@ class Watch:
             and not machine.core.is_halted
         )
 
-    def _owes(self, ledger: Ledger) -> bool:
+    @property
+    def _owes(self) -> bool:
+        """Whether promises still count."""
         return not self.is_lossy
 
     def _check_leaders(self, partition: TopicIdPartition) -> None:
@@ -282,7 +281,7 @@ class Watch:
                 ledger.free(copy)
                 ledger.uncertain.update(record.replicas)
                 ledger.uncertain.discard(name)
-            elif self._owes(ledger):
+            elif self._owes:
                 self._check_complete("I6", name, partition, copy)
         ledger.commit(copy)
         self._check_members(name, record, ledger, copy)
@@ -384,7 +383,7 @@ class Watch:
                 raise Broken(
                     "I19", f"{partition}: {offset} acknowledged, {needed} needed, held by {holders}"
                 )
-            if not self._owes(ledger):
+            if not self._owes:
                 continue
             if ledger.was_unclean and not self.is_legitimate(name, partition):
                 continue
@@ -414,13 +413,13 @@ class Watch:
             differs = epoch_prefix_break(left, right) if self._truncation_is_safe else None
             if differs is not None:
                 raise Broken("I3", f"{partition}: {one} and {other} differ at {differs}")
-            if self._owes(ledger) and not {one, other} & ledger.uncertain:
+            if self._owes and not {one, other} & ledger.uncertain:
                 limit = min(left.marks.high_watermark, right.marks.high_watermark)
                 differs = first_difference(left, right, limit)
                 if differs is not None:
                     raise Broken("I2", f"{partition}: {one} and {other} differ at {differs}")
         for name, copy in found.items():
-            if self._owes(ledger) and self.is_legitimate(name, partition):
+            if self._owes and self.is_legitimate(name, partition):
                 self._check_complete("I1", name, partition, copy)
 
     # Losses ------------------------------------------------------------------------------------
