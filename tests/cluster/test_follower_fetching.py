@@ -133,7 +133,7 @@ def test_a3_the_high_watermark_is_the_leaders_between_log_start_and_end(
 
 def test_a3_after_records_the_next_fetch_names_their_end_and_epoch() -> None:
     leader = FakeLeader(runs=((0, 3),))
-    leader.follow(4)
+    leader.follow(5)
     leader.answer_fetch()
     leader.answer_fetch(frame(3, 1, 2) + frame(4, 2, 4))
     (asked,) = leader.fetch().partitions

@@ -65,6 +65,17 @@ def test_a1_acks_all_below_min_isr_is_refused_before_the_append() -> None:
     assert solo.produce_raw(batch(), acks=1) is ErrorCode.NONE
 
 
+def test_a7_a_pending_member_does_not_count_before_the_append() -> None:
+    solo = Solo(topic=MIN_2, isr=("b1",), replicas=("b1", "b2"))
+    solo.controller.accepts_isr = False
+    solo.replicate("b2")
+    assert solo.isr.maximal == {"b1", "b2"}
+    assert solo.produce_raw(batch()) is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert solo.leo_now == 0
+    solo.answer_alter()
+    assert solo.produce_raw(batch()) is None
+
+
 def test_a1_without_the_guard_acks_all_is_appended_below_min_isr() -> None:
     solo = Solo(topic=MIN_2, isr=("b1",), guards=guards_without("min_isr_before_append"))
     assert solo.produce_raw(batch()) is None

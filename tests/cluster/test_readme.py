@@ -14,6 +14,7 @@ import pytest
 
 from cluster.guards import GUARDS
 from cluster.replica import TRANSITIONS
+from tests.cluster.mutants import MUTANTS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "cluster" / "README.md"
@@ -55,18 +56,56 @@ def section(text: str, name: str) -> str:
     return found[1].strip()
 
 
+def fidelity(text: str) -> list[tuple[str, str, str, str]]:
+    """The rows: rules, how, notes, proved by."""
+    rows = []
+    for line in section(text, "fidelity").splitlines()[2:]:
+        rules, how, notes, proved = (cell.strip() for cell in line.strip("|").split("|"))
+        rows.append((rules, how, notes, proved))
+    return rows
+
+
+def rules_of(text: str) -> list[str]:
+    return re.findall(r"A\d+", text)
+
+
+def proofs(rules: str) -> str:
+    """The guards and the mutants of a row's rules."""
+    wanted = set(rules_of(rules))
+    found = [f"`{guard.id}`" for guard in GUARDS if wanted & set(rules_of(guard.rule))]
+    found += [f"“{mutant.what}”" for mutant in MUTANTS if mutant.rule in wanted]
+    return ", ".join(found)
+
+
+def proved_fidelity(text: str) -> str:
+    """The table with its last column anew; the others are written by hand."""
+    lines = section(text, "fidelity").splitlines()[:2]
+    for rules, how, notes, _ in fidelity(text):
+        cells = (rules, how, notes, proofs(rules) if how == "modelled" else "")
+        lines.append("|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|")
+    return "\n".join(lines)
+
+
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_table_is_what_the_code_says(name: str) -> None:
     assert section(README.read_text(encoding="utf-8"), name) == TABLES[name]()
 
 
 def test_fidelity_covers_every_rule() -> None:
-    named: set[int] = set()
-    for row in section(README.read_text(encoding="utf-8"), "fidelity").splitlines()[2:]:
-        rules, how, _ = (cell.strip() for cell in row.strip("|").split("|"))
-        assert how in ("modelled", "simplified", "absent"), row
-        named |= {int(number) for number in re.findall(r"A(\d+)", rules)}
-    assert named == set(range(1, 25))
+    named: set[str] = set()
+    for rules, how, _, _ in fidelity(README.read_text(encoding="utf-8")):
+        assert how in ("modelled", "simplified", "absent"), rules
+        named |= set(rules_of(rules))
+    assert named == {f"A{number}" for number in range(1, 25)}
+
+
+def test_what_is_modelled_is_proved() -> None:
+    known = {guard.id for guard in GUARDS} | {mutant.what for mutant in MUTANTS}
+    for rules, how, _, proved in fidelity(README.read_text(encoding="utf-8")):
+        assert proved == (proofs(rules) if how == "modelled" else ""), rules
+        names = re.findall(r"`([^`]+)`|“([^”]+)”", proved)
+        assert bool(names) is (how == "modelled"), rules
+        assert {guard or what for guard, what in names} <= known, rules
 
 
 def test_every_module_stands_in_the_house() -> None:
@@ -88,10 +127,12 @@ def test_example_prints_what_the_text_says() -> None:
 
 def write() -> None:
     text = README.read_text(encoding="utf-8")
-    for name, table in TABLES.items():
+    tables = {name: table() for name, table in TABLES.items()}
+    tables["fidelity"] = proved_fidelity(text)
+    for name, table in tables.items():
         text = re.sub(
             rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)",
-            lambda found, table=table: f"{found[1]}{table()}\n{found[2]}",
+            lambda found, table=table: f"{found[1]}{table}\n{found[2]}",
             text,
             flags=re.DOTALL,
         )
