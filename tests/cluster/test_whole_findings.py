@@ -6,6 +6,7 @@ that is mended. ``finish`` heals everything and judges.
 
 from __future__ import annotations
 
+from cluster.truncation import TruncationMode
 from tests.cluster.whole_end import finish
 from tests.cluster.whole_world import Setup, World
 
@@ -46,4 +47,51 @@ def test_another_minimum_leaves_the_last_leader_known() -> None:
         ("kill", "b2"),
         ("wait", 16_000),
         ("min_isr", 1),
+    )
+
+
+# Histories that the checks once called broken, and that are not -------------------------------
+
+
+def test_fetch_of_a_life_that_lost_power_may_bring_it_into_the_isr_until_it_registers() -> None:
+    """Its member counts as lossy until then; with its registration it leaves as an unclean one."""
+    judge(
+        Setup(
+            disk="ext4",
+            topic=topic(min_insync_replicas="2"),
+            elr=True,
+            truncation=TruncationMode.KIP_279,
+            fetch_bytes=200,
+            lag_ms=10_000,
+            is_bounded=True,
+        ),
+        ("hold", "b3", "b2"),
+        ("send", "p4", 1, 3),
+        ("wait", 16_000),
+        ("fuse", "b3", 2, "lost"),
+        ("kill", "c1"),
+        ("wait", 25_000),
+    )
+
+
+def test_cut_of_a_follower_that_was_elected_uncleanly_and_has_not_heard_of_it() -> None:
+    """The history is not clean from the election on, whoever knows of it."""
+    judge(
+        Setup(
+            topic=topic(unclean_leader_election_enable="true", min_insync_replicas="1"),
+            copies=2,
+            fetch_bytes=1,
+            snapshot_records=5,
+            lag_ms=10_000,
+            is_bounded=True,
+        ),
+        ("stepwise",),
+        ("send", "p5", 1, 3),
+        ("kill", "b2"),
+        ("start", "b2"),
+        ("send", "p1", 1, 2),
+        ("wait", 25_000),
+        ("kill", "c1"),
+        ("start", "c1"),
+        ("stop", "b3"),
     )

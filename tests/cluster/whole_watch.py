@@ -121,7 +121,8 @@ class Watch:
                 raise Broken("I7", f"{where}: epochs went back from {before} to {record}")
             if epochs == (before.leader_epoch, before.partition_epoch) and record != before:
                 raise Broken("I7", f"{where}: {before} and {record} have the same epochs")
-            self.ledger(record.partition).lossy -= members - set(before.isr)
+            joined = members - set(before.isr)
+            self.ledger(record.partition).lossy -= {n for n in joined if self._is_known_life(n)}
         is_listed_only = len(members) == 1 and not self._has_elr and record.leader is None
         wrong = ""
         if record.leader is not None and record.leader not in members:
@@ -136,6 +137,17 @@ class Watch:
             wrong = "ISR and ELR overlap"
         if wrong:
             raise Broken("I8", f"{where}: {wrong}: {record}")
+
+    def _is_known_life(self, name: str) -> bool:
+        """Whether the controller knows the life that a broker has now.
+
+        A fetch of an earlier one may be under way when its power fails, and bring it into the ISR
+        before it has registered anew; then it leaves as an unclean one (PROTOCOL A16).
+        """
+        machine = self._net.nodes.get(name)
+        return isinstance(machine, Broker) and (
+            machine.core.broker_epoch == self.image.broker_epoch(name)
+        )
 
     def _note_unclean(self, controller: Controller, args: dict[str, Any]) -> None:
         """An election outside ISR and ELR; one that is not allowed is judged as any other."""
@@ -205,6 +217,9 @@ class Watch:
         """I13: who is in ISR or ELR keeps everything below ``T``."""
         record, ledger = self.records.get(partition), self.ledger(partition)
         if record is None or not self._owes or not self._truncation_is_safe:
+            return
+        if ledger.unclean_epochs:
+            # The history is not clean any more, though whom it elected has not heard of it yet.
             return
         before = self.copies.get((name, partition))
         if name not in (*record.isr, *record.elr) or before is None or name in ledger.lossy:
