@@ -196,7 +196,7 @@ class Applying:
         replica.config = config
         if replica.log is not None:
             replica.log.reconfigure(
-                config.log_config(self._core.config.log, self._core.guards.log_rules())
+                config.log_config(self._core.config, self._core.guards.log_rules())
             )
         return replica
 

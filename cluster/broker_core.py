@@ -84,7 +84,7 @@ class BrokerCore:
         Raises:
             DiskError: the disk cannot be read or written.
         """
-        limits = config.log_config(self.config.log, self.guards.log_rules())
+        limits = config.log_config(self.config, self.guards.log_rules())
         if salvaging is not None and not isinstance(salvaging, CorruptLog):
             return Replica(partition, None, Quarantined(salvaging), config)
         try:

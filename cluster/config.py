@@ -216,15 +216,16 @@ class TopicConfig:
             found[key] = _TOPIC_KEYS[key](name, value)
         return cls(**found)
 
-    def log_config(self, base: LogConfig, rules: LogRules) -> LogConfig:
-        """The limits of a log of this topic; what no topic sets comes from ``base``."""
+    def log_config(self, broker: BrokerConfig, rules: LogRules) -> LogConfig:
+        """The limits of a log of this topic; what no topic sets comes from its broker."""
         return LogConfig(
             segment_max_bytes=self.segment_bytes,
             segment_max_age_ms=self.segment_ms,
             index_interval_bytes=self.index_interval_bytes,
             index_max_bytes=self.segment_index_bytes,
             max_batch_bytes=self.max_message_bytes,
-            open_files_max=base.open_files_max,
+            open_files_max=broker.log.open_files_max,
+            producer_expiry_ms=broker.producer_id_expiration_ms,
             rules=rules,
         )
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from attrs import evolve
 
+from cluster.config import BrokerConfig
 from cluster.errors import ErrorCode
 from cluster.messages_control import MetadataFetchResponse
 from cluster.metadata import MetadataImage
@@ -29,6 +31,24 @@ def filled() -> Solo:
     for value in (b"a", b"b"):
         solo.produce("b1", value)
     return solo
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a18_an_idle_producer_is_forgotten_after_the_brokers_time(restarts: bool) -> None:
+    """Looked for with retention, every 5 minutes; one that wrote meanwhile is still known."""
+    solo = Solo(config=BrokerConfig(producer_id_expiration_ms=400_000), replicas=("b1",))
+    for producer_id in (7, 8):
+        solo.produce("b1", b"x", producer=(producer_id, 0, 0))
+    if restarts:
+        solo.kill("b1")
+        solo.start("b1")
+    log = solo.broker("b1").core.replicas[ORDERS].opened
+    solo.router.run_for(310_000)
+    assert sorted(log.producers) == [7, 8]
+    solo.produce("b1", b"y", producer=(8, 0, 1))
+    solo.router.run_for(300_000)
+    assert sorted(log.producers) == [8]
+    assert solo.router.noted("expire-producers") == [{"partition": "orders-0", "producers": (7,)}]
 
 
 def directories(solo: Solo) -> list[str]:

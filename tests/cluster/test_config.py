@@ -392,6 +392,7 @@ def test_any_names_and_values_give_a_configuration_or_a_short_refusal(
 
 def test_a_log_of_a_topic_gets_the_topics_limits_and_the_brokers_rest() -> None:
     base = LogConfig(open_files_max=3, max_batch_bytes=100, rules=LogRules())
+    broker = BrokerConfig(log=base, producer_id_expiration_ms=107)
     rules = LogRules(cut_epochs_at_end=False)
     topic = TopicConfig(
         segment_bytes=101,
@@ -401,13 +402,14 @@ def test_a_log_of_a_topic_gets_the_topics_limits_and_the_brokers_rest() -> None:
         max_message_bytes=105,
         delete_retention_ms=106,
     )
-    assert topic.log_config(base, rules) == LogConfig(
+    assert topic.log_config(broker, rules) == LogConfig(
         segment_max_bytes=101,
         segment_max_age_ms=102,
         index_max_bytes=103,
         index_interval_bytes=104,
         max_batch_bytes=105,
         open_files_max=3,
+        producer_expiry_ms=107,
         rules=rules,
     )
     assert topic.compaction_policy() == CompactionPolicy(delete_retention_ms=106)
@@ -418,5 +420,5 @@ def test_every_limit_that_a_topic_allows_is_one_that_a_log_allows() -> None:
         if kind is TopicConfig:
             for value in (low, high):
                 topic = TopicConfig(**{name: value})
-                assert topic.log_config(LogConfig(), LogRules())
+                assert topic.log_config(BrokerConfig(), LogRules())
                 assert topic.compaction_policy()
