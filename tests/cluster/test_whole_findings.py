@@ -58,6 +58,8 @@ def test_fetch_of_a_life_that_lost_power_may_bring_it_into_the_isr_until_it_regi
     judge(
         Setup(
             disk="ext4",
+            brokers=3,
+            partitions=2,
             topic=topic(min_insync_replicas="2"),
             elr=True,
             truncation=TruncationMode.KIP_279,
@@ -79,6 +81,8 @@ def test_cut_of_a_follower_that_was_elected_uncleanly_and_has_not_heard_of_it() 
     judge(
         Setup(
             topic=topic(unclean_leader_election_enable="true", min_insync_replicas="1"),
+            brokers=3,
+            partitions=2,
             copies=2,
             fetch_bytes=1,
             snapshot_records=5,
