@@ -69,7 +69,6 @@ __all__ = [
 
 PARTITIONS_MAX: Final = 10_000
 _CONFIG_CHARS_MAX: Final = 255
-_MIN_ISR: Final = "min.insync.replicas"
 
 
 # Topics ----------------------------------------------------------------------------------------
