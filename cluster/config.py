@@ -18,6 +18,7 @@ from attrs.validators import optional
 from cluster.truncation import TruncationMode
 from storage.config import INT32_MAX, CompactionPolicy, LogConfig, LogRules
 from storage.errors import InvalidConfig
+from storage.values import Value
 
 __all__ = [
     "BrokerConfig",
@@ -71,7 +72,7 @@ def _require(holds: bool, text: str) -> None:
 
 
 @frozen(kw_only=True)
-class BrokerConfig:
+class BrokerConfig(Value):
     """How a broker behaves.
 
     Attributes:
@@ -142,7 +143,7 @@ def _check_session(session_ms: int, heartbeat_ms: int) -> None:
 
 
 @frozen(kw_only=True)
-class ControllerConfig:
+class ControllerConfig(Value):
     """How the controller behaves.
 
     Attributes:
@@ -171,7 +172,7 @@ class ControllerConfig:
 
 
 @frozen(kw_only=True)
-class TopicConfig:
+class TopicConfig(Value):
     """What a topic's configuration says; see ``from_kafka`` for Kafka's spelling.
 
     Attributes:
@@ -264,7 +265,7 @@ _TOPIC_KEYS: Final[dict[str, Callable[[str, str], int | bool]]] = {
 
 
 @frozen(kw_only=True)
-class ProducerConfig:
+class ProducerConfig(Value):
     """How a producer behaves.
 
     Attributes:
@@ -310,7 +311,7 @@ class ProducerConfig:
 
 
 @frozen(kw_only=True)
-class ConsumerConfig:
+class ConsumerConfig(Value):
     """How a consumer behaves.
 
     Attributes:

@@ -35,6 +35,9 @@ class PolledRecord(NamedTuple):
     timestamp_ms: int
     headers: tuple[tuple[str, bytes | None], ...]
 
+    def __deepcopy__(self, memo: object) -> PolledRecord:
+        return self
+
 
 class TruncationDetected(NamedTuple):
     """The leader does not have all that was read below the position (KIP-320, hazard B-66).

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from attrs import field, fields, frozen
 
 from storage.config import LogRules
+from storage.values import Value
 
 __all__ = ["GUARDS", "STORAGE_GUARDS", "Guard", "Guards"]
 
@@ -54,7 +55,7 @@ def _is_bool(instance: object, attribute: object, value: object) -> None:
 
 
 @frozen(kw_only=True)
-class Guards:
+class Guards(Value):
     """The switches; ``GUARDS`` says what each is for."""
 
     # Fetching ----------------------------------------------------------------------------------

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from storage.values import Value
+
 __all__ = ["Message"]
 
 
 @frozen
-class Message:
+class Message(Value):
     """A request or a response.
 
     Attributes:

@@ -178,3 +178,6 @@ class MetadataImage:
         other._configs = {key: dict(values) for key, values in self._configs.items()}
         other._offsets = dict(self._offsets)
         return other
+
+    def __deepcopy__(self, memo: object) -> MetadataImage:
+        return self.copy()

@@ -64,6 +64,9 @@ class TopicIdPartition(NamedTuple):
     topic: str
     partition: int
 
+    def __deepcopy__(self, memo: object) -> TopicIdPartition:
+        return self
+
     def __str__(self) -> str:
         """``orders-0``, as its directory is named."""
         return f"{self.topic}-{self.partition}"

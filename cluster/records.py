@@ -17,6 +17,7 @@ from attrs import frozen
 
 from cluster.names import TopicIdPartition
 from cluster.wire import Registry
+from storage.values import Value
 
 __all__ = [
     "METADATA_RECORDS",
@@ -40,7 +41,7 @@ class LeaderRecoveryState(Enum):
 
 
 @frozen
-class MetadataRecord:
+class MetadataRecord(Value):
     """Root of the records."""
 
 

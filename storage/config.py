@@ -11,6 +11,7 @@ from typing import Any
 from attrs import Attribute, field, frozen
 
 from storage.errors import InvalidConfig
+from storage.values import Value
 
 __all__ = ["CompactionPolicy", "LogConfig", "LogRules"]
 
@@ -33,7 +34,7 @@ def _is_bool(instance: object, attribute: Attribute[bool], value: object) -> Non
 
 
 @frozen(kw_only=True)
-class LogRules:
+class LogRules(Value):
     """Guards inside storage, all on. Switching one off brings a historical defect back.
 
     Attributes:
@@ -81,7 +82,7 @@ class LogRules:
 
 
 @frozen(kw_only=True)
-class LogConfig:
+class LogConfig(Value):
     """Limits of one log. A value outside its range is ``InvalidConfig``, which is a ``ValueError``.
 
     Attributes:
@@ -124,7 +125,7 @@ class LogConfig:
 
 
 @frozen(kw_only=True)
-class CompactionPolicy:
+class CompactionPolicy(Value):
     """Limits of one compaction pass.
 
     Attributes:

@@ -24,7 +24,7 @@ import os
 import stat as stat_module
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, NoReturn, Protocol, runtime_checkable
 
 from attrs import frozen
 
@@ -229,7 +229,19 @@ def _close(operation: str, path: Path, fd: int) -> None:
         raise _wrap(operation, path, error) from error
 
 
-class _OsFile:
+class _Uncopied:
+    """Base of what stands for a real file, of which a copy would be no second one."""
+
+    __slots__ = ()
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise TypeError(
+            "real files are not copied with the objects that hold them: what is to be copied, as a "
+            "simulated world, runs on disks in memory (storage.memdisk)"
+        )
+
+
+class _OsFile(_Uncopied):
     __slots__ = ("_fd", "_path")
 
     def __init__(self, path: Path, fd: int) -> None:
@@ -329,7 +341,7 @@ class _OsFile:
             _close("close", self._path, fd)
 
 
-class _OsLock:
+class _OsLock(_Uncopied):
     __slots__ = ("_fd", "_path")
 
     def __init__(self, path: Path, fd: int) -> None:
@@ -342,7 +354,7 @@ class _OsLock:
             _close("release", self._path, fd)
 
 
-class OsDisk:
+class OsDisk(_Uncopied):
     """The operating system's files. Holds no state: every handle stands alone."""
 
     def open(self, path: Path, *, create: bool = False, write: bool = True) -> DiskFile:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 __all__ = [
     "AccessDenied",
@@ -57,6 +57,17 @@ class StorageError(Exception):
 
     def __init_subclass__(cls) -> None:
         cls.code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).upper()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Python would call the class with the finished message; a log that failed keeps its error,
+        # and is copied with it.
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[StorageError], args: tuple[Any, ...], attributes: dict[str, Any]) -> object:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
 
 
 # The caller's mistakes -------------------------------------------------------------------------

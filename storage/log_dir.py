@@ -84,6 +84,9 @@ class TopicPartition(NamedTuple):
     topic: str
     partition: int
 
+    def __deepcopy__(self, memo: object) -> TopicPartition:
+        return self
+
     @property
     def directory_name(self) -> str:
         """``TOPIC-PARTITION``."""

@@ -24,12 +24,13 @@ from storage.opening import Opened
 from storage.reading import locate
 from storage.segment import Segment
 from storage.state import Boundary, LogState, Seal, StateStore
+from storage.values import Value
 
 __all__ = ["DurableLog", "FlushToken", "Work"]
 
 
 @frozen
-class Work:
+class Work(Value):
     """Work that is due behind a call, as data: ``PartitionLog.run`` performs it.
 
     Kinds: ``flush`` (args: the offset up to which), ``persist`` (the durable boundary and log
@@ -44,7 +45,7 @@ class Work:
 
 
 @frozen
-class FlushToken:
+class FlushToken(Value):
     """What a flush covers, fixed when it began; plain data."""
 
     id: int

@@ -39,6 +39,7 @@ from storage.mkb1_header import (
     MAGIC,
     TRANSACTIONAL,
 )
+from storage.values import Value
 
 __all__ = ["MKB1", "Mkb1Codec", "decode_batch", "encode_batch"]
 
@@ -331,7 +332,7 @@ def _decode_headers(frame: bytes, position: int, count: int) -> tuple[tuple[Head
 # The codec that a log is opened with -----------------------------------------------------------
 
 
-class Mkb1Codec:
+class Mkb1Codec(Value):
     """MKB1 behind the ``Codec`` protocol. Stateless; ``MKB1`` is the one instance."""
 
     name = "mkb1"

@@ -64,6 +64,9 @@ class ProducerEntry(NamedTuple):
     timestamp_ms: int
     batches: tuple[ProducerBatch, ...]
 
+    def __deepcopy__(self, memo: object) -> ProducerEntry:
+        return self
+
     @property
     def next_sequence(self) -> int:
         """The sequence with which the producer's next batch begins."""

@@ -44,6 +44,7 @@ from storage.scan import (
 )
 from storage.segment import LOG_SUFFIX, Segment, segment_stem
 from storage.state import Boundary, LogState, Seal, SegmentSeal
+from storage.values import Value
 
 __all__ = [
     "Cut",
@@ -61,7 +62,7 @@ Verify = Literal["unflushed", "all"]
 
 
 @frozen
-class Cut:
+class Cut(Value):
     """Bytes that opening removed, or would remove.
 
     Attributes:
@@ -82,7 +83,7 @@ class Cut:
 
 
 @frozen
-class OpenReport:
+class OpenReport(Value):
     """What opening a log found and did.
 
     Attributes:

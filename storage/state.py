@@ -34,6 +34,7 @@ from storage.checkpoints import (
 from storage.config import LogRules
 from storage.disk import Disk
 from storage.errors import CorruptCheckpoint, DiskError
+from storage.values import Value
 
 __all__ = [
     "BOUNDARIES_FILE",
@@ -54,7 +55,7 @@ SEAL_VERSION = 1
 
 
 @frozen(order=False)
-class Boundary:
+class Boundary(Value):
     """Everything up to ``size_bytes`` of the segment ``segment_base`` is durable.
 
     ``end_offset`` is the offset behind the last batch that this covers.
@@ -66,7 +67,7 @@ class Boundary:
 
 
 @frozen
-class LogState:
+class LogState(Value):
     """The remembered state of one log.
 
     Attributes:
@@ -92,7 +93,7 @@ class LogState:
 
 
 @frozen
-class SegmentSeal:
+class SegmentSeal(Value):
     """A segment as it was when the log was closed. ``last_position`` is -1 for an empty one."""
 
     base_offset: int
@@ -103,7 +104,7 @@ class SegmentSeal:
 
 
 @frozen
-class Seal:
+class Seal(Value):
     """The log as it was when it was closed; without a match, the close does not count as clean."""
 
     segments: tuple[SegmentSeal, ...]
