@@ -1,17 +1,20 @@
 """State and inner workings of the simulated disk.
 
-Counting calls, blowing the fuse, finding what strikes a call, keeping inodes without a name. Left
-out: the calls themselves (``sim.disks``, ``sim.disk_handles``).
+Counting calls, blowing the fuse, finding what strikes a call, telling of calls, keeping inodes
+without a name. Left out: the calls themselves (``sim.disks``, ``sim.disk_handles``).
 """
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sim.disk_crash import Inode
 from sim.disk_faults import DiskFault, FaultPlan
 from sim.disk_files import FileOp, FileState, Reached, pages_of, render
+from sim.disk_fuses import Fuses
 from sim.disk_images import without_pages
 from sim.disk_names import DIRECTORY, FILE, Names, NamesMode
 from sim.draws import Draws
@@ -41,6 +44,11 @@ class DiskCore:
         is_powered: False between a blown fuse and ``power_cut``.
         crash_count: power cuts so far.
         faults: what strikes its calls.
+        fuses: where the power goes off.
+        on_call: told of each call that took effect: operation, path, position, size in bytes. See
+            ``report``.
+        on_strike: told of each fault that strikes: the fault, operation and path of the call. It
+            hears so before the call has its effect, or fails.
         is_read_only: a read-only remount, up to the next power cut.
     """
 
@@ -74,6 +82,9 @@ class DiskCore:
         self.is_read_only = False
         self.crash_count = 0
         self.faults = FaultPlan()
+        self.fuses = Fuses()
+        self.on_call: Callable[[str, Path, int, int], None] | None = None
+        self.on_strike: Callable[[DiskFault, str, Path], None] | None = None
         self.draws = draws
         self._backing = backing
         self._root = root
@@ -83,15 +94,16 @@ class DiskCore:
         self._graves: set[int] = set()
         self.locks: set[int] = set()
         self.serial = 0
-        self._power_fuse: int | None = None
-        self._kill_fuse: int | None = None
         self._in_progress: int | None = None
         self.incarnation = 0
         self.late_reports: dict[int, DiskFault] = {}
         for directory in (root, self._graveyard):
             if backing.stat(directory).kind is FileKind.MISSING:
                 backing.mkdir(directory)
-        self._adopt(root, 0)
+        self._adopt_all()
+
+    def _adopt_all(self) -> None:
+        self._adopt(self._root, 0)
         self.names.commit(self.serial)
 
     def _adopt(self, directory: Path, parent: int) -> None:
@@ -115,24 +127,48 @@ class DiskCore:
         self.call_count += 1
         if self.records_calls:
             self.calls.append((operation, str(path)))
-        blows = self._is_due(self._power_fuse) or self._is_due(self._kill_fuse)
+        blows = bool(self.fuses.armed) and self.fuses.count(operation, str(path))
         if self.faults.is_idle():
             return None, blows
-        return self.faults.match(operation, str(path)), blows
+        return self.match_fault(operation, path), blows
 
-    def _is_due(self, fuse: int | None) -> bool:
-        return fuse is not None and self.call_count >= fuse
+    def match_fault(self, operation: str, path: Path) -> DiskFault | None:
+        """The fault that strikes a call, or the kernel's own ``write_back``."""
+        fault = self.faults.match(operation, str(path))
+        if fault is not None and self.on_strike is not None:
+            self.on_strike(fault, operation, path)
+        return fault
+
+    def report(self, operation: str, path: Path, position: int = 0, size_bytes: int = 0) -> None:
+        """Tell ``on_call`` of a call that took effect, before a fuse blows in it.
+
+        Calls that change what is visible are told of although the power goes off or the process
+        ends inside them: their effect is there for a power cut to lose or to keep. Reads, looks
+        and syncs are not then: nobody got their answer, and nothing was made durable.
+
+        Position and size by operation:
+
+        * reads: what was read; writes: what was stored, also the part that a failing write stores,
+          and a split write is told of in two parts;
+        * ``truncate``: what was cut off, or the new size and 0 where the file grew;
+        * ``fsync`` (both halves at once) and ``complete_fsync``: from the first to the last byte
+          that was pending and is durable now; ``begin_fsync``, and a sync that lied or failed
+          without saying so: 0 and 0;
+        * ``size``: 0 and the size; all others: 0 and 0. ``rename`` names the old path.
+
+        A call that fails is not told of, but for what a failing write stores.
+        """
+        if self.on_call is not None:
+            self.on_call(operation, path, position, size_bytes)
 
     def blow_after(self, blows: bool) -> None:
         """Cut the power at the end of a call whose effect may or may not have arrived."""
         if not blows:
             return
         self._drop_process()
-        if not self._is_due(self._power_fuse):
-            self._kill_fuse = None
+        if self.fuses.blow() == "process":
             raise ProcessKill
         self._in_progress = self.serial
-        self._power_fuse = self._kill_fuse = None
         self.is_powered = False
         raise PowerCut
 
@@ -145,6 +181,27 @@ class DiskCore:
                 inode.handle.close()
                 inode.handle = None
         self.sweep()
+
+    def come_up(self) -> None:
+        """The power is back, and nothing is pending."""
+        self.is_powered = True
+        self.is_read_only = False
+        self.fuses.disarm()
+        self._in_progress = None
+        self.late_reports.clear()
+
+    @contextmanager
+    def refilled(self) -> Iterator[tuple[Disk, Path]]:
+        """Backing and root, to change what is there; afterwards that is all, and it is durable."""
+        self._drop_process()
+        for number in sorted(self._graves):
+            self._backing.unlink(self.inodes[number].location)
+        self._graves.clear()
+        yield self._backing, self._root
+        self.names = Names()
+        self.inodes = {}
+        self._adopt_all()
+        self.come_up()
 
     def fail(self, fault: DiskFault | None, operation: str, path: Path) -> None:
         if fault is not None and fault.kind == "error":
@@ -196,6 +253,30 @@ class DiskCore:
                 return errno.ENOTDIR
         return errno.ENOENT
 
+    def check_rename(
+        self,
+        path: Path,
+        number: int,
+        replaced: int | None,
+        old: tuple[str, ...],
+        new: tuple[str, ...],
+    ) -> None:
+        """Raise what Linux does where a name cannot take the place of another."""
+        is_directory = self.names.kinds[number] == DIRECTORY
+        if is_directory and new[: len(old)] == old:
+            raise disk_error("rename", path, errno.EINVAL)
+        if old[: len(new)] == new:
+            raise disk_error("rename", path, errno.ENOTEMPTY)
+        if replaced is None:
+            return
+        over_directory = self.names.kinds[replaced] == DIRECTORY
+        if over_directory and not is_directory:
+            raise disk_error("rename", path, errno.EISDIR)
+        if is_directory and not over_directory:
+            raise disk_error("rename", path, errno.ENOTDIR)
+        if over_directory and self.names.visible[replaced]:
+            raise disk_error("rename", path, errno.ENOTEMPTY)
+
     def handle_of(self, inode: Inode) -> DiskFile:
         if inode.handle is None:
             inode.handle = self._backing.open(inode.location)
@@ -238,12 +319,22 @@ class DiskCore:
     def _visible(self, inode: Inode, start: int) -> bytes:
         return self.handle_of(inode).read_at(start, inode.state.size - start)
 
+    def content_of(self, number: int) -> bytes:
+        """A file's visible bytes, by its inode."""
+        inode = self.inodes[number]
+        content = self._visible(inode, 0)
+        self.let_go(inode)
+        return content
+
     def room(self, growth: int) -> int:
         """How many of ``growth`` further bytes fit."""
         if self.capacity_bytes is None:
             return growth
-        used = sum(inode.state.size for inode in self.inodes.values())
-        return max(0, min(growth, self.capacity_bytes - used))
+        return max(0, min(growth, self.capacity_bytes - self.used_bytes()))
+
+    def used_bytes(self) -> int:
+        """How much data is visible, or kept for handles and power cuts."""
+        return sum(inode.state.size for inode in self.inodes.values())
 
     def place_bytes(self, inode: Inode, position: int, data: bytes) -> None:
         """Change visible and durable bytes alike."""

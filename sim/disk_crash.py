@@ -200,7 +200,8 @@ def _rename_all(
             backing.rename(inode.location, grave)
             inode.location = grave
     present = _directories(backing, root)
-    for directory in sorted(present - set(directories), key=lambda p: len(p.parts), reverse=True):
+    gone = present - set(directories)
+    for directory in sorted(gone, key=lambda path: (-len(path.parts), path)):
         backing.rmdir(directory)
     for directory in directories:
         if directory not in present:

@@ -14,6 +14,8 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from storage.values import Value
+
 __all__ = ["FAULT_KINDS", "DiskFault", "FaultPlan"]
 
 FAULT_KINDS: Final[dict[str, tuple[str, ...]]] = {
@@ -56,7 +58,7 @@ says so. An fsync that needs no block passes.
 
 
 @frozen(kw_only=True)
-class DiskFault:
+class DiskFault(Value):
     """One fault.
 
     Attributes:

@@ -43,6 +43,9 @@ class FileOp(NamedTuple):
     old: bytes
     old_size: int
 
+    def __deepcopy__(self, memo: object) -> FileOp:
+        return self
+
     @property
     def end(self) -> int:
         """Behind the last byte written; for a truncation the new size."""
@@ -110,6 +113,9 @@ class FileState:
             phantoms=set(self.phantoms),
         )
 
+    def __deepcopy__(self, memo: object) -> FileState:
+        return self.copy()
+
     def is_dirty(self) -> bool:
         """Whether a power loss could take anything."""
         return bool(self.ops)
@@ -130,6 +136,24 @@ class FileState:
                         dirty.add(page)
         return sorted(dirty)
 
+    def pending_span(self, up_to: int) -> tuple[int, int]:
+        """From the first to behind the last byte that a sync up to ``up_to`` writes."""
+        low, high = self.size, 0
+        for op in self.ops:
+            if op.serial > up_to:
+                break
+            if op.data is None or op.serial <= self.floor:
+                continue
+            if not self.floors and not self.phantoms:
+                low, high = min(low, op.position), max(high, op.end)
+                continue
+            for page in pages_of(op.position, op.end):
+                part = clip_to_page(op, page)
+                if part and self.floor_of(page) < op.serial and page not in self.phantoms:
+                    low, high = min(low, part[0]), max(high, part[1])
+        high = min(high, self.size)
+        return (low, high) if low < high else (0, 0)
+
     def pages_without_block(self, up_to: int) -> list[int]:
         """Of the dirty pages those behind the durable end, which need a new block, rising."""
         kept = self.size
@@ -143,7 +167,7 @@ class FileState:
         """Everything up to ``up_to`` is on the platter now, phantom pages excepted."""
         if up_to <= self.floor and not self.floors:
             return
-        kept = {page: self.floor_of(page) for page in self.phantoms}
+        kept = {page: self.floor_of(page) for page in sorted(self.phantoms)}
         later = {page: at for page, at in self.floors.items() if at > up_to}
         self.floor = max(self.floor, up_to)
         self.floors = {**later, **kept}

@@ -48,11 +48,17 @@ class SimFile:
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
         self._begin_read("read_at", position, size_bytes)
-        return self._disk.handle_of(self._inode).read_at(position, size_bytes)
+        disk = self._disk
+        data = disk.handle_of(self._inode).read_at(position, size_bytes)
+        if disk.on_call is not None:
+            disk.on_call("read_at", self._path, position, len(data))
+        return data
 
     def read_into(self, position: int, buffer: memoryview) -> int:
         self._begin_read("read_into", position, len(buffer))
-        return self._disk.handle_of(self._inode).read_into(position, buffer)
+        count = self._disk.handle_of(self._inode).read_into(position, buffer)
+        self._disk.report("read_into", self._path, position, count)
+        return count
 
     def _begin_read(self, operation: str, position: int, size_bytes: int) -> None:
         fault, blows = self._enter(operation)
@@ -101,9 +107,19 @@ class SimFile:
         if disk.capacity_bytes is not None and growth > 0:
             fits = disk.room(growth)
             if fits < growth:
-                self._store_part(handle, position, data[: max(len(data) - growth + fits, 0)])
+                part = data[: max(len(data) - growth + fits, 0)]
+                self._store_of_failing(operation, handle, position, part)
                 raise disk_error(operation, self._path, errno.ENOSPC)
         self._store_part(handle, position, data)
+        if disk.on_call is not None:
+            disk.on_call(operation, self._path, position, len(data))
+
+    def _store_of_failing(
+        self, operation: str, handle: DiskFile, position: int, data: bytes
+    ) -> None:
+        self._store_part(handle, position, data)
+        if data:
+            self._disk.report(operation, self._path, position, len(data))
 
     def _store_part(self, handle: DiskFile, position: int, data: bytes) -> None:
         if not data:
@@ -125,7 +141,7 @@ class SimFile:
         disk, state = self._disk, self._inode.state
         handle = disk.handle_of(self._inode)
         if fault.kind == "error":
-            self._store_part(handle, position, data[: fault.partial_bytes])
+            self._store_of_failing(operation, handle, position, data[: fault.partial_bytes])
             raise disk_error(operation, self._path, fault.errno)
         if fault.kind == "split-write":
             self._store(operation, position, data[: fault.partial_bytes])
@@ -158,36 +174,51 @@ class SimFile:
             old = handle.read_at(size_bytes, state.size - size_bytes)
         handle.truncate(size_bytes)
         state.note_truncate(disk.next_serial(), size_bytes, old)
+        disk.report("truncate", self._path, size_bytes, len(old))
         disk.blow_after(blows)
 
     def size(self) -> int:
         fault, blows = self._enter("size")
         self._disk.fail(fault, "size", self._path)
         self._disk.blow_after(blows)
-        return self._inode.state.size
+        size_bytes = self._inode.state.size
+        self._disk.report("size", self._path, 0, size_bytes)
+        return size_bytes
 
     def begin_fsync(self) -> int:
+        token = self._begin_fsync()
+        self._disk.report("begin_fsync", self._path)
+        return token
+
+    def _begin_fsync(self) -> int:
         _, blows = self._enter("begin_fsync")
         self._disk.blow_after(blows)
         return self._disk.serial
 
     def complete_fsync(self, token: int) -> None:
+        self._complete_fsync("complete_fsync", token)
+
+    def _complete_fsync(self, name: str, token: int) -> None:
         disk, state = self._disk, self._inode.state
         fault, blows = self._enter("complete_fsync")
         late = disk.late_reports.pop(state.number, None)
         if late is not None:
             raise disk_error("fsync", self._path, errno_of(late))
         if fault is not None and fault.kind == "fsync-lie":
+            disk.report(name, self._path)
             return
         disk.check_writable("fsync", self._path)
         lost = self._lost_pages(fault, token)
         if fault is not None and (lost or fault.kind != "late-enospc"):
             self._fail_fsync(fault, lost, token)
+            disk.report(name, self._path)
             return
         disk.blow_after(blows)
+        span = (0, 0) if disk.on_call is None else state.pending_span(token)
         state.sync(token)
         if disk.names_mode == "ext4":
             disk.commit_names(token)
+        disk.report(name, self._path, span[0], span[1] - span[0])
 
     def _lost_pages(self, fault: DiskFault | None, token: int) -> list[int]:
         if fault is None:
@@ -210,7 +241,7 @@ class SimFile:
         raise disk_error("fsync", self._path, errno_of(fault))
 
     def fsync(self) -> None:
-        self.complete_fsync(self.begin_fsync())
+        self._complete_fsync("fsync", self._begin_fsync())
 
     def fileno(self) -> int | None:
         return None

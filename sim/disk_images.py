@@ -284,7 +284,7 @@ def enumerate_images(
     def image(label: str, serials: Iterable[int], **more: ReachedMap | bytes | None) -> Image:
         chosen: ReachedMap = {}
         taken = frozenset(serials)
-        for serial in taken:
+        for serial in sorted(taken):
             if serial in data:
                 number, op = data[serial]
                 chosen.setdefault(number, {})[serial] = whole(op)

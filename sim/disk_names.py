@@ -48,6 +48,9 @@ class NameOp(NamedTuple):
     added: tuple[Entry, int] | None
     removed: tuple[Entry, int] | None
 
+    def __deepcopy__(self, memo: object) -> NameOp:
+        return self
+
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The entries that it touches."""
@@ -192,3 +195,6 @@ class Names:
             list(self.ops),
             self.next_inode,
         )
+
+    def __deepcopy__(self, memo: object) -> Names:
+        return self.copy()

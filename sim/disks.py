@@ -39,6 +39,7 @@ class SimDisk(DiskCore):
         if write:
             self.check_writable("open", path)
         inode = self._found_or_created("open", path, create=create)
+        self.report("open", path)
         self.blow_after(blows)
         inode.opens += 1
         self.handle_of(inode)
@@ -66,9 +67,10 @@ class SimDisk(DiskCore):
         self.blow_after(blows)
         parts = parts_of(path)
         number = self.names.find(parts)
+        if number is None and self.why_missing(parts) == errno.ENOTDIR:
+            raise disk_error("stat", path, errno.ENOTDIR)
+        self.report("stat", path)
         if number is None:
-            if self.why_missing(parts) == errno.ENOTDIR:
-                raise disk_error("stat", path, errno.ENOTDIR)
             return FileStat(FileKind.MISSING, 0)
         if self.names.kinds[number] == DIRECTORY:
             return FileStat(FileKind.DIRECTORY, 0)
@@ -78,7 +80,9 @@ class SimDisk(DiskCore):
         fault, blows = self.enter("listdir", path)
         self.fail(fault, "listdir", path)
         self.blow_after(blows)
-        return sorted(self.names.visible[self._directory("listdir", path)])
+        found = sorted(self.names.visible[self._directory("listdir", path)])
+        self.report("listdir", path)
+        return found
 
     def mkdir(self, path: Path) -> None:
         fault, blows = self.enter("mkdir", path)
@@ -90,6 +94,7 @@ class SimDisk(DiskCore):
         self._backing.mkdir(self._root.joinpath(*parts_of(path)))
         number = self.names.new_inode(DIRECTORY)
         self.names.add(self.next_serial(), "mkdir", parent, entry, number)
+        self.report("mkdir", path)
         self.blow_after(blows)
 
     def rename(self, old: Path, new: Path) -> None:
@@ -102,8 +107,9 @@ class SimDisk(DiskCore):
             raise disk_error("rename", old, errno.ENOENT)
         replaced = self.names.visible[target[0]].get(target[1])
         if replaced == number:
+            self.report("rename", old)
             return
-        self._check_rename(old, number, replaced, parts_of(old), parts_of(new))
+        self.check_rename(old, number, replaced, parts_of(old), parts_of(new))
         serial = self.next_serial()
         if replaced is not None and replaced in self.inodes:
             if self.auto_da_alloc:
@@ -118,30 +124,8 @@ class SimDisk(DiskCore):
         else:
             self._relocate(here, there)
         self.names.move(serial, source, target)
+        self.report("rename", old)
         self.blow_after(blows)
-
-    def _check_rename(
-        self,
-        path: Path,
-        number: int,
-        replaced: int | None,
-        old: tuple[str, ...],
-        new: tuple[str, ...],
-    ) -> None:
-        is_directory = self.names.kinds[number] == DIRECTORY
-        if is_directory and new[: len(old)] == old:
-            raise disk_error("rename", path, errno.EINVAL)
-        if old[: len(new)] == new:
-            raise disk_error("rename", path, errno.ENOTEMPTY)
-        if replaced is None:
-            return
-        over_directory = self.names.kinds[replaced] == DIRECTORY
-        if over_directory and not is_directory:
-            raise disk_error("rename", path, errno.EISDIR)
-        if is_directory and not over_directory:
-            raise disk_error("rename", path, errno.ENOTDIR)
-        if over_directory and self.names.visible[replaced]:
-            raise disk_error("rename", path, errno.ENOTEMPTY)
 
     def unlink(self, path: Path) -> None:
         fault, blows = self.enter("unlink", path)
@@ -155,6 +139,7 @@ class SimDisk(DiskCore):
             raise disk_error("unlink", path, errno.EISDIR)
         self._bury(number)
         self.names.remove(self.next_serial(), "unlink", parent, entry)
+        self.report("unlink", path)
         self.blow_after(blows)
 
     def rmdir(self, path: Path) -> None:
@@ -171,17 +156,20 @@ class SimDisk(DiskCore):
             raise disk_error("rmdir", path, errno.ENOTEMPTY)
         self._backing.rmdir(self._root.joinpath(*parts_of(path)))
         self.names.remove(self.next_serial(), "rmdir", parent, entry)
+        self.report("rmdir", path)
         self.blow_after(blows)
 
     def fsync_dir(self, path: Path) -> None:
         fault, blows = self.enter("fsync_dir", path)
         if fault is not None and fault.kind == "fsync-lie":
+            self.report("fsync_dir", path)
             return
         self.fail(fault, "fsync_dir", path)
         self.fail_sync(fault, "fsync_dir", path)
         directory = self._directory("fsync_dir", path)
         self.blow_after(blows)
         self.commit_names(self.serial, directory)
+        self.report("fsync_dir", path)
 
     def lock(self, path: Path) -> DiskLock:
         fault, blows = self.enter("lock", path)
@@ -190,6 +178,7 @@ class SimDisk(DiskCore):
         inode = self._found_or_created("lock", path, create=True)
         if inode.state.number in self.locks:
             raise disk_error("lock", path, errno.EWOULDBLOCK)
+        self.report("lock", path)
         self.blow_after(blows)
         # The lock is the file's and not its name's, so it keeps a file without a name.
         inode.opens += 1
@@ -204,16 +193,25 @@ class SimDisk(DiskCore):
         A call that changes something is under way then: images with and without it are legal.
         With ``kills`` only the process ends, after the call: ``ProcessKill``.
         """
-        if calls < 1:
-            raise ValueError(f"calls is {calls}, allowed is 1 or more")
-        if kills:
-            self._kill_fuse = self.call_count + calls
-        else:
-            self._power_fuse = self.call_count + calls
+        self.fuses.arm(calls, kills=kills)
+
+    def arm_fuse_at(
+        self, operation: str, path_suffix: str, hit: int = 1, *, kills: bool = False
+    ) -> None:
+        """Cut the power inside the ``hit``-th call from now of one operation on such paths.
+
+        Several such fuses may wait at once. A call that fails by itself leaves its fuse to the next
+        one that matches.
+
+        Args:
+            operation: one of ``sim.disk_fuses.OPERATIONS``.
+            path_suffix: how the path ends; empty for every path. A rename is known by its old path.
+        """
+        self.fuses.arm_at(operation, path_suffix, hit, kills=kills)
 
     def disarm_fuse(self) -> None:
-        """Take the fuses out."""
-        self._power_fuse = self._kill_fuse = None
+        """Take all fuses out."""
+        self.fuses.disarm()
 
     def kill(self) -> None:
         """The process ends: handles and locks go, the page cache stays."""
@@ -258,11 +256,7 @@ class SimDisk(DiskCore):
             self._backing, self._root, self._graveyard, self.names, self.inodes, image
         )
         self._graves.clear()
-        self.is_powered = True
-        self.is_read_only = False
-        self.disarm_fuse()
-        self._in_progress = None
-        self.late_reports.clear()
+        self.come_up()
         return manifest
 
     def _files(self) -> dict[int, FileState]:
@@ -305,7 +299,7 @@ class SimDisk(DiskCore):
     def _without_lost(self, inode: Inode, pages: list[int], path: str) -> list[int]:
         """The pages that find room; the next fsync of the file tells of the others."""
         needing = set(inode.state.pages_without_block(self.serial)).intersection(pages)
-        fault = self.faults.match("write_back", path) if needing else None
+        fault = self.match_fault("write_back", Path(path)) if needing else None
         if fault is None:
             return pages
         self.late_reports[inode.state.number] = fault
@@ -359,13 +353,15 @@ class SimDisk(DiskCore):
         return state.hexdigest()
 
     def copy(self, backing: Disk) -> SimDisk:
-        """The same disk over a copy of its backing, without handles and locks."""
+        """The same disk over a copy of its backing, without handles, locks and listeners."""
         twin = SimDisk.__new__(SimDisk)
         for name, value in self.__dict__.items():
             setattr(twin, name, value)
         twin._backing = backing
         twin.names = self.names.copy()
         twin.faults = self.faults.copy()
+        twin.fuses = self.fuses.copy()
+        twin.on_call = twin.on_strike = None
         twin.calls = list(self.calls)
         twin.locks = set()
         twin._graves = set(self._graves)

@@ -1,0 +1,80 @@
+"""Fuses: at which disk call the power goes off, or the process ends.
+
+A fuse waits for the n-th call from now, of all calls or of those with one operation and path. A
+call that fails by itself passes its fuse on to the next one. A fuse that ends the process leaves
+the others in, for the process that is started next; when the power comes back, all are out.
+
+Left out: what a blown fuse does (``sim.disk_core``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from attrs import define, evolve, field
+
+from sim.disk_faults import FAULT_KINDS
+
+__all__ = ["OPERATIONS", "Fuses"]
+
+OPERATIONS: Final = tuple(
+    sorted({"begin_fsync"}.union(*FAULT_KINDS.values()).difference({"write_back"}))
+)
+"""The calls of a disk; ``fsync`` is ``begin_fsync`` and then ``complete_fsync``."""
+
+
+@define
+class _Fuse:
+    operation: str | None
+    path: str
+    left: int
+    kills: bool
+    is_due: bool = False
+
+
+@define
+class Fuses:
+    """The fuses of one disk; ``armed`` is empty where none waits."""
+
+    armed: list[_Fuse] = field(factory=list)
+
+    def arm(self, calls: int, *, kills: bool) -> None:
+        """Wait for the n-th call of any kind; an earlier such fuse goes out."""
+        if calls < 1:
+            raise ValueError(f"calls is {calls}, allowed is 1 or more")
+        self.armed = [f for f in self.armed if f.operation is not None or f.kills != kills]
+        self.armed.append(_Fuse(None, "", calls, kills))
+
+    def arm_at(self, operation: str, path_suffix: str, hit: int, *, kills: bool) -> None:
+        """Wait for the n-th call of one operation on paths with one end."""
+        if operation not in OPERATIONS:
+            raise ValueError(f"operation is {operation!r}, allowed: {', '.join(OPERATIONS)}")
+        if hit < 1:
+            raise ValueError(f"hit is {hit}, allowed is 1 or more")
+        self.armed.append(_Fuse(operation, path_suffix, hit, kills))
+
+    def disarm(self) -> None:
+        """Take all out."""
+        self.armed = []
+
+    def count(self, operation: str, path: str) -> bool:
+        """Count a call; whether a fuse blows in it."""
+        blows = False
+        for fuse in self.armed:
+            fuse.is_due = False
+            if fuse.operation in (None, operation) and path.endswith(fuse.path):
+                fuse.left -= 1
+                fuse.is_due = fuse.left <= 0
+                blows = blows or fuse.is_due
+        return blows
+
+    def blow(self) -> Literal["power", "process"]:
+        """What goes off in the call counted last, where a fuse blows in it."""
+        if any(fuse.is_due and not fuse.kills for fuse in self.armed):
+            return "power"
+        self.armed = [fuse for fuse in self.armed if not fuse.is_due]
+        return "process"
+
+    def copy(self) -> Fuses:
+        """An independent copy."""
+        return Fuses([evolve(fuse) for fuse in self.armed])
