@@ -1,0 +1,102 @@
+"""Failpoints of one host: what is to happen when it reaches a named point for the n-th time.
+
+Points between the steps of a handler stand in ``cluster.failpoints``; a point ``disk:CALL:SUFFIX``
+is a call of the disk on a path that ends so, and can end the process or cut the power only.
+
+Left out: carrying it out (``sim.hosts``).
+"""
+
+from __future__ import annotations
+
+from attrs import define, field, frozen
+
+from cluster.failpoints import FAILPOINTS
+
+__all__ = ["FAILPOINT_ACTIONS", "CrashLoopPlan", "Failpoint", "Failpoints"]
+
+FAILPOINT_ACTIONS = ("process", "power", "pause", "yield")
+
+
+@frozen(kw_only=True)
+class Failpoint:
+    """What is to happen at the ``hit``-th time.
+
+    Attributes:
+        id: names it in traces.
+        point: one of ``cluster.failpoints.FAILPOINTS``, or ``disk:CALL:PATH-SUFFIX``.
+        hit: counted from the start of the world for named points, from now for calls of the disk.
+        action: ``process`` or ``power`` end the process there; ``pause`` stops the host, ``yield``
+            the handler alone, both for ``duration_us``.
+        image: of the disk, for ``power``.
+    """
+
+    id: str
+    point: str
+    hit: int = 1
+    action: str = "process"
+    duration_us: int = 0
+    image: str = "lost"
+
+    def __attrs_post_init__(self) -> None:
+        if self.action not in FAILPOINT_ACTIONS:
+            allowed = ", ".join(FAILPOINT_ACTIONS)
+            raise ValueError(f"action is {self.action!r}, allowed are {allowed}")
+        if self.hit < 1 or self.duration_us < 0:
+            raise ValueError(
+                f"hit is {self.hit}, allowed is 1 or more; duration_us is {self.duration_us}, "
+                "allowed is 0 or more"
+            )
+        if self.is_disk_call:
+            if self.action not in ("process", "power") or self.point.count(":") != 2:
+                raise ValueError(
+                    f"point is {self.point!r} with action {self.action!r}, allowed at a disk call "
+                    "is disk:CALL:PATH-SUFFIX with process or power"
+                )
+        elif self.point not in FAILPOINTS:
+            allowed = ", ".join(FAILPOINTS)
+            raise ValueError(
+                f"point is {self.point!r}, allowed are {allowed} and disk:CALL:PATH-SUFFIX"
+            )
+
+    @property
+    def is_disk_call(self) -> bool:
+        return self.point.startswith("disk:")
+
+
+@frozen
+class CrashLoopPlan:
+    """In which disk call of each of its next lives a process ends (``sim.faults.CrashLoop``)."""
+
+    fault: str
+    calls: tuple[int, ...]
+    how: str
+    image: str
+    restart_after_us: int
+
+
+@define
+class Failpoints:
+    """The points of one host that are armed, and how often each was reached.
+
+    Attributes:
+        yields: the points at which handlers stop.
+    """
+
+    armed: list[Failpoint] = field(factory=list)
+    hits: dict[str, int] = field(factory=dict)
+    yields: frozenset[str] = frozenset()
+
+    def add(self, failpoint: Failpoint) -> None:
+        """Arm one; it strikes once."""
+        self.armed.append(failpoint)
+        self.yields = frozenset(each.point for each in self.armed)
+
+    def reach(self, point: str) -> Failpoint | None:
+        """A handler is there: what strikes now, if anything does."""
+        hits = self.hits[point] = self.hits.get(point, 0) + 1
+        for each in self.armed:
+            if (each.point, each.hit) == (point, hits):
+                self.armed.remove(each)
+                self.yields = frozenset(left.point for left in self.armed)
+                return each
+        return None

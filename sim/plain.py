@@ -1,0 +1,42 @@
+"""Any value of a machine as one that JSON holds, always the same for the same value.
+
+Left out: text with a size limit; who traces long values pays for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from cluster.names import TopicIdPartition
+
+__all__ = ["plain"]
+
+
+def plain(value: Any) -> Any:
+    """Integers, text and the like as they are; sequences as lists, sets as sorted lists, mappings
+    with text for keys, enums by value, partitions as ``orders-0``, bytes in hexadecimal.
+
+    Raises:
+        TypeError: the value has no such form.
+    """
+    if value is None or value.__class__ in (int, str, bool):
+        return value
+    if isinstance(value, TopicIdPartition):
+        return str(value)
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    if isinstance(value, frozenset | set):
+        return sorted(plain(each) for each in value)
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__} has no place in a trace")
