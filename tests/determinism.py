@@ -3,8 +3,9 @@
 Every workload runs in fresh processes: with three hash seeds, each under two temporary roots whose
 paths differ, on this interpreter and on each other supported one that is found. All digests of a
 workload must be equal. Another interpreter gets a virtual environment with the project installed
-for its dependencies; the code under test is the checkout's. An interpreter that is absent or cannot
-be set up is named and left out: that is a fact of the machine, not a difference.
+for its dependencies; the code under test is the checkout's. One that is absent uv brings, where
+there is a uv and the network allows it, into the folder where uv keeps its interpreters. One that
+cannot be had or set up is named and left out: that is a fact of the machine, not a difference.
 
 Exit status: 0 all equal, 1 a difference, a failed workload or nothing to run.
 """
@@ -36,6 +37,9 @@ DIGEST = re.compile(r"[0-9a-f]{32,128}")
 
 RUN_TIMEOUT_S = 600
 SETUP_TIMEOUT_S = 300
+# uv waits so long for a connection, then for data, and so long for a whole interpreter.
+UV_LIMITS = {"UV_HTTP_CONNECT_TIMEOUT": "5", "UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "1"}
+UV_TIMEOUT_S = 180
 
 
 @dataclass(frozen=True)
@@ -159,9 +163,9 @@ def _other_interpreters(scratch: Path) -> list[Interpreter]:
 
 def _set_up(version: str, scratch: Path) -> Interpreter | str:
     """An interpreter of this minor version with the project installed, or why there is none."""
-    base = _find(version)
-    if base is None:
-        return "not found"
+    base = _find(version) or _bring(version)
+    if isinstance(base, str):
+        return base
     python = scratch / version / "bin" / "python"
     commands: list[list[str | Path]] = [
         [base, "-m", "venv", scratch / version],
@@ -172,8 +176,7 @@ def _set_up(version: str, scratch: Path) -> Interpreter | str:
     for command in commands:
         status, output = _output(command)
         if status != 0:
-            reason = (output.strip().splitlines() or ["no output"])[-1]
-            return f"{' '.join(map(str, command[1:4]))} failed: {reason}"
+            return f"{' '.join(map(str, command[1:4]))} failed: {_last_line(output)}"
     return Interpreter(output.strip(), python)
 
 
@@ -187,7 +190,33 @@ def _find(version: str) -> Path | None:
     return next((path for path in candidates if _output([path, "-c", ""])[0] == 0), None)
 
 
-def _output(command: Sequence[str | Path]) -> tuple[int, str]:
+def _bring(version: str) -> Path | str:
+    """The interpreter that uv has of this minor version, or brings; or why there is none."""
+    beside = Path(sys.executable).parent
+    uv = shutil.which("uv", path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+    if uv is None:
+        return "not found, and there is no uv to bring it"
+    find = [uv, "python", "find", "--managed-python", version]
+    status, output = _output(find)
+    if status != 0:
+        install = [uv, "python", "install", "--no-bin", version]
+        status, output = _output(install, timeout_s=UV_TIMEOUT_S)
+        if status == 0:
+            print(f"python {version} brought by uv")
+            status, output = _output(find)
+    if status != 0:
+        return f"not found, and uv could not bring it: {_last_line(output)}"
+    python = Path(_last_line(output))
+    return python if _output([python, "-c", ""])[0] == 0 else f"not found, uv's {python} fails"
+
+
+def _last_line(output: str) -> str:
+    return (output.strip().splitlines() or ["no output"])[-1].strip()
+
+
+def _output(
+    command: Sequence[str | Path], *, timeout_s: float = SETUP_TIMEOUT_S
+) -> tuple[int, str]:
     """Exit status and combined output of a command; a status of -1 where it could not run."""
     try:
         result = subprocess.run(
@@ -196,7 +225,8 @@ def _output(command: Sequence[str | Path]) -> tuple[int, str]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=SETUP_TIMEOUT_S,
+            env={**UV_LIMITS, **os.environ},
+            timeout=timeout_s,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -1,13 +1,19 @@
-"""The determinism check finds non-determinism: it is run on workloads that are planted here."""
+"""The determinism check finds non-determinism: it is run on workloads that are planted here.
+
+A planted ``uv`` brings interpreters, or fails to, so that no test needs a network.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests import determinism
 from tests.determinism import HASH_SEEDS, ROOT_NAMES, differing, run_all, table, this_interpreter
 
 
@@ -59,3 +65,69 @@ def test_planted_workloads_differ_and_the_steady_one_does_not() -> None:
     lines = text.splitlines()
     assert [line.split()[-1] for line in lines[1:6]] == ["same"] + ["DIFFERS"] * 4
     assert any("set-order" in line and "PYTHONHASHSEED 12345" in line for line in lines)
+
+
+UV = """#!/bin/sh
+echo "$2 $UV_HTTP_CONNECT_TIMEOUT" >> {calls}
+case "$2" in
+    find) if [ -e {mark} ]; then echo "warning: old" >&2; echo {python}; exit 0; fi; exit 2 ;;
+    install) {install} ;;
+esac
+"""
+
+
+def _plant_uv(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, install: str, python: str = sys.executable
+) -> Path:
+    """A uv that has no interpreter until ``install`` has made the file ``mark``."""
+    calls, mark = folder / "calls", folder / "mark"
+    text = UV.format(calls=calls, mark=mark, python=shlex.quote(python), install=install)
+    (folder / "uv").write_text(text.replace("MARK", str(mark)))
+    (folder / "uv").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.defpath}")
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    return calls
+
+
+def test_uv_brings_what_is_absent_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = sys.executable
+    calls = _plant_uv(tmp_path, monkeypatch, "touch MARK", python)
+    assert determinism._bring("3.12") == Path(python)
+    assert determinism._bring("3.12") == Path(python)
+    assert calls.read_text() == "find 5\ninstall 5\nfind 5\nfind 5\n"
+    assert capsys.readouterr().out == "python 3.12 brought by uv\n"
+
+
+@pytest.mark.parametrize(
+    ("install", "reason"),
+    [
+        ("echo error >&2; echo '  cause: no network' >&2; exit 1", "cause: no network"),
+        ("exit 1", "no output"),
+        ("touch MARK; exit 1", "no output"),
+        ("exec sleep 30", "timed out after 0.5 seconds"),
+    ],
+)
+def test_what_uv_cannot_bring_is_left_out_with_the_reason(
+    install: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(determinism, "UV_TIMEOUT_S", 0.5)
+    _plant_uv(tmp_path, monkeypatch, install)
+    found = determinism._bring("3.12")
+    assert isinstance(found, str)
+    assert found.startswith("not found, and uv could not bring it: ")
+    assert found.endswith(reason)
+
+
+def test_an_interpreter_that_does_not_run_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _plant_uv(tmp_path, monkeypatch, "touch MARK", str(tmp_path / "absent"))
+    assert determinism._bring("3.12") == f"not found, uv's {tmp_path / 'absent'} fails"
+
+
+def test_without_uv_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert determinism._bring("3.12") == "not found, and there is no uv to bring it"

@@ -4,20 +4,19 @@ An offence names the file, the line and what to do instead. The tree must have n
 must find the offence planted for it: a rule that cannot fail protects nothing.
 
 Imports across packages are contracts of import-linter in ``pyproject.toml``
-(``tests/test_import_contracts.py``); what is here is what those contracts cannot see.
+(``tests/test_import_contracts.py``); what is here is what those contracts cannot see. What keeps
+simulated code deterministic has rules of its own (``tests/test_simulated_code.py``).
 """
 
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("cluster", "sim", "storage")
+from tests.house import PACKAGES, ROOT, Rule, assert_finds, clean_tree, modules
+
 TOP_LEVEL = frozenset(
     {"CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", "scenarios", "tests", *PACKAGES}
 )
@@ -31,16 +30,6 @@ PATH_CALLS = frozenset(
 # The modules of storage whose subject is the operating system, or a demonstration on it.
 PATH_CALLS_ALLOWED = frozenset({"storage/disk.py", "storage/experiment.py"})
 
-Rule = Callable[[Path], list[str]]
-
-
-def _modules(root: Path, *folders: str) -> Iterator[tuple[str, Path, ast.Module]]:
-    """(path relative to root, path, syntax tree) of every module in the folders, in order."""
-    for folder in folders:
-        for path in sorted((root / folder).rglob("*.py")):
-            yield path.relative_to(root).as_posix(), path, ast.parse(path.read_bytes(), str(path))
-
-
 # The rules -------------------------------------------------------------------------------------
 
 
@@ -48,7 +37,7 @@ def modules_are_short(root: Path) -> list[str]:
     return [
         f"{name}:{MODULE_LINES_MAX + 1}: the module has {lines} lines, at most {MODULE_LINES_MAX}; "
         "split it by subject"
-        for name, path, _ in _modules(root, *PACKAGES, "tests")
+        for name, path, _ in modules(root, *PACKAGES, "tests")
         if (lines := len(path.read_text(encoding="utf-8").splitlines())) > MODULE_LINES_MAX
     ]
 
@@ -56,7 +45,7 @@ def modules_are_short(root: Path) -> list[str]:
 def imports_name_what_they_import(root: Path) -> list[str]:
     return [
         f"{name}:{node.lineno}: from {node.module} import *; name what is imported"
-        for name, _, tree in _modules(root, *PACKAGES, "tests")
+        for name, _, tree in modules(root, *PACKAGES, "tests")
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
     ]
@@ -65,7 +54,7 @@ def imports_name_what_they_import(root: Path) -> list[str]:
 def public_modules_have_docstrings(root: Path) -> list[str]:
     return [
         f"{name}:1: no module docstring; say what the module is, its rules and what it leaves out"
-        for name, path, tree in _modules(root, *PACKAGES)
+        for name, path, tree in modules(root, *PACKAGES)
         if (path.name == "__init__.py" or not path.name.startswith("_"))
         and not (ast.get_docstring(tree) or "").strip()
     ]
@@ -74,7 +63,7 @@ def public_modules_have_docstrings(root: Path) -> list[str]:
 def only_the_disk_module_touches_files(root: Path) -> list[str]:
     """Imports of ``os`` are a contract; ``open`` and ``Path`` reach the system without one."""
     offences = []
-    for name, _, tree in _modules(root, "cluster", "storage"):
+    for name, _, tree in modules(root, "cluster", "storage"):
         if name in PATH_CALLS_ALLOWED:
             continue
         for node in ast.walk(tree):
@@ -127,7 +116,7 @@ def top_level_is_fixed(root: Path) -> list[str]:
 def _import_graph(root: Path, package: str) -> dict[str, dict[str, tuple[str, int]]]:
     """Module -> imported module of the same package -> (file, line) of the import."""
     found = {}
-    for name, _, tree in _modules(root, package):
+    for name, _, tree in modules(root, package):
         parts = name.removesuffix(".py").split("/")
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         found[module] = (name, tree)
@@ -250,22 +239,6 @@ PLANTED: tuple[tuple[Rule, dict[str, str], str], ...] = (
 )
 
 
-def _clean_tree(root: Path) -> None:
-    for package in PACKAGES:
-        (root / package).mkdir()
-        (root / package / "__init__.py").write_text(f'"""{package}."""\n')
-    (root / "storage" / "disk.py").write_text('"""Disk."""\nfile = open("x")\n')
-    (root / "sim" / "a.py").write_text('"""A."""\nimport sim.b\nimport storage.disk\n')
-    (root / "sim" / "b.py").write_text('"""B."""\nimport storage.disk\n')
-    (root / "sim" / "_private.py").write_text("x = 1\n")
-    (root / "scenarios").mkdir()
-    (root / "tests").mkdir()
-    (root / "runs").mkdir()
-    (root / ".gitignore").write_text("runs/\n")
-    for name in ("CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml"):
-        (root / name).touch()
-
-
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_this_tree_keeps_the_rule(rule: Rule) -> None:
     offences = rule(ROOT)
@@ -274,7 +247,7 @@ def test_this_tree_keeps_the_rule(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_clean_tree_has_no_offence(rule: Rule, tmp_path: Path) -> None:
-    _clean_tree(tmp_path)
+    clean_tree(tmp_path)
     assert rule(tmp_path) == []
 
 
@@ -284,19 +257,11 @@ def test_a_clean_tree_has_no_offence(rule: Rule, tmp_path: Path) -> None:
 def test_a_planted_offence_is_found(
     rule: Rule, files: dict[str, str], expected: str, tmp_path: Path
 ) -> None:
-    _clean_tree(tmp_path)
-    for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    offences = rule(tmp_path)
-    assert len(offences) == 1
-    assert offences[0].startswith(expected)
-    assert re.search(r":\d+: .+; \w+ .+", offences[0]), "an offence says what to do instead"
+    assert_finds(rule, files, expected, tmp_path)
 
 
 def test_a_missing_top_level_name_is_found(tmp_path: Path) -> None:
-    _clean_tree(tmp_path)
+    clean_tree(tmp_path)
     (tmp_path / "LICENSE").unlink()
     assert top_level_is_fixed(tmp_path) == ["LICENSE:1: missing at the top level; restore it"]
 

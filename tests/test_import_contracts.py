@@ -22,6 +22,8 @@ LAYERS = "sim -> cluster -> storage, never the other way"
 STORAGE = "storage knows no clock, no chance, no task and no network"
 SYSTEM = "only storage.disk calls the operating system"
 CLUSTER = "cluster knows no clock, no chance, no task, no network and no operating system"
+SIM = "sim's core knows no clock, no chance, no thread and no network"
+RIM = "trio is imported only where scripts meet the world"
 TOOLS = "hypothesis, pytest and textual are imported only where they are the subject"
 
 REFUSED = [
@@ -30,7 +32,7 @@ REFUSED = [
     ("cluster/a.py", "import sim.b", LAYERS),
     *[
         ("storage/a.py", f"import {name}", STORAGE)
-        for name in "random time datetime trio asyncio socket threading secrets uuid".split()
+        for name in "random time datetime trio asyncio socket threading secrets uuid locale".split()
     ],
     ("storage/a.py", "from random import choice", STORAGE),
     ("storage/disk.py", "import time", STORAGE),
@@ -44,11 +46,20 @@ REFUSED = [
         ("cluster/a.py", f"import {name}", CLUSTER)
         for name in "trio random os socket time datetime asyncio threading secrets uuid".split()
     ],
+    *[
+        ("sim/a.py", f"import {name}", SIM)
+        for name in "random time datetime asyncio threading socket tempfile weakref".split()
+    ],
+    ("sim/trace/a.py", "def f():\n    from time import monotonic", SIM),
+    ("sim/baton.py", "import random", SIM),
+    ("sim/scripts.py", "import threading", SIM),
     ("cluster/a.py", "import pytest", TOOLS),
     ("storage/a.py", "import hypothesis", TOOLS),
     ("sim/a.py", "import hypothesis", TOOLS),
     ("sim/a.py", "import textual", TOOLS),
     ("sim/strategies.py", "import pytest", TOOLS),
+    ("sim/a.py", "import trio", RIM),
+    ("sim/baton_errors.py", "import trio.lowlevel", RIM),
 ]
 
 ALLOWED = {
@@ -56,7 +67,11 @@ ALLOWED = {
     "storage/experiment.py": "import tempfile, pathlib",
     "storage/a.py": "import attrs, pathlib, struct\nimport storage.disk",
     "cluster/a.py": "import attrs\nimport storage.disk",
-    "sim/a.py": "import os, random, trio\nimport cluster.a, storage.disk",
+    "sim/a.py": "import os, json\nimport cluster.a, storage.disk",
+    "sim/baton.py": "import trio",
+    "sim/baton_frames.py": "import trio.testing",
+    "sim/cli/run.py": "import time, secrets, os",
+    "sim/scripts.py": "from trio import sleep",
     "sim/strategies.py": "import hypothesis",
     "sim/testing.py": "import hypothesis",
     "sim/pytest_plugin.py": "import pytest",

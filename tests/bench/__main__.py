@@ -20,6 +20,7 @@ from tests.bench.report import Report
 BENCHES = {
     "cluster": "tests.bench.cluster",
     "disks": "tests.bench.disks",
+    "sim": "tests.bench.sim",
     "storage": "tests.bench.storage",
 }
 

@@ -36,7 +36,7 @@ from tests.bench.measure import CPU, Scale, Subject, race
 from tests.bench.report import Report, below, timed
 from tests.cluster.scripted import ORDERS, TOPIC_ID, Cluster, frame_of
 
-__all__ = ["facts", "run"]
+__all__ = ["DELIVERIES", "Produces", "facts", "run"]
 
 DELIVERIES = 6
 QUEUED = 64

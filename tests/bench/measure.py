@@ -41,6 +41,7 @@ class Scale:
         memory_bytes: size of a log whose opening is watched for memory.
         segments: how many segments the log has whose opening is timed.
         batches: how many batches the log has that is truncated.
+        sim_messages: messages delivered in the smaller of two worlds that show growth.
     """
 
     name: str
@@ -50,11 +51,12 @@ class Scale:
     memory_bytes: int
     segments: int
     batches: int
+    sim_messages: int
 
 
-FULL = Scale("full", 0.75, 0.001, 32 << 20, 1 << 30, 1_000, 3_000)
-QUICK = Scale("quick", 0.045, 0.001, 8 << 20, 128 << 20, 1_000, 3_000)
-TINY = Scale("tiny", 0.0, 0.0, 64 << 10, 1 << 20, 5, 20)
+FULL = Scale("full", 0.75, 0.001, 32 << 20, 1 << 30, 1_000, 3_000, 20_000)
+QUICK = Scale("quick", 0.045, 0.001, 8 << 20, 128 << 20, 1_000, 3_000, 4_000)
+TINY = Scale("tiny", 0.0, 0.0, 64 << 10, 1 << 20, 5, 20, 200)
 
 
 @dataclass(frozen=True)

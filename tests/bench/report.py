@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Budget", "Figure", "Report", "Row", "at_least", "below", "rated", "timed"]
+__all__ = ["Budget", "Figure", "Report", "Row", "above", "at_least", "below", "rated", "timed"]
 
 _LARGE = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
@@ -38,13 +38,16 @@ class Figure:
 
 @dataclass(frozen=True)
 class Budget:
-    """A lower bound for the ratio, or an upper one for the figure itself."""
+    """A lower bound for the ratio, or an upper or lower one for the figure itself."""
 
     ratio_min: float | None = None
     value_max: Figure | None = None
+    value_min: Figure | None = None
 
     def __str__(self) -> str:
-        return f">= {self.ratio_min:.3g}x" if self.ratio_min is not None else f"< {self.value_max}"
+        if self.ratio_min is not None:
+            return f">= {self.ratio_min:.3g}x"
+        return f"< {self.value_max}" if self.value_max else f">= {self.value_min}"
 
 
 def at_least(ratio: float) -> Budget:
@@ -57,6 +60,11 @@ def below(value: float, unit: str) -> Budget:
     return Budget(value_max=Figure(value, unit))
 
 
+def above(value: float, unit: str) -> Budget:
+    """The budget of a row whose own figure must reach ``value``."""
+    return Budget(value_min=Figure(value, unit))
+
+
 @dataclass(frozen=True)
 class Row:
     """One line of the table.
@@ -64,24 +72,30 @@ class Row:
     Attributes:
         group: what the row belongs to; rows of a group stand together.
         what: what was measured.
-        ours: our figure.
+        ours: our figure, None where it could not be measured.
         reference: the other figure, None where there is none or its package is not installed.
         ratio: our speed as a multiple of the reference's.
         budget: what is demanded, None for information only.
+        absent: why there is no figure.
     """
 
     group: str
     what: str
-    ours: Figure
+    ours: Figure | None
     reference: Figure | None = None
     ratio: float | None = None
     budget: Budget | None = None
+    absent: str = ""
 
     @property
     def verdict(self) -> str:
-        """``met``, ``missed``, ``no reference``, or nothing where there is no budget."""
+        """``met``, ``missed``, ``no reference``, ``absent``; nothing where there is no budget."""
         if self.budget is None:
             return ""
+        if self.ours is None:
+            return "absent"
+        if self.budget.value_min is not None:
+            return "met" if self.ours.value >= self.budget.value_min.value else "missed"
         if self.budget.value_max is not None:
             return "met" if self.ours.value < self.budget.value_max.value else "missed"
         if self.ratio is None:
@@ -95,15 +109,17 @@ class Row:
         return {
             "group": self.group,
             "what": self.what,
-            "ours": _figure_json(self.ours),
+            "ours": self.ours and _figure_json(self.ours),
             "reference": self.reference and _figure_json(self.reference),
             "ratio": self.ratio,
             "budget": budget
             and {
                 "ratio_min": budget.ratio_min,
                 "value_max": budget.value_max and _figure_json(budget.value_max),
+                "value_min": budget.value_min and _figure_json(budget.value_min),
             },
             "verdict": self.verdict,
+            "absent": self.absent,
         }
 
 
@@ -128,8 +144,9 @@ class Report:
                 self.emit(_COLUMNS.format(row.group.upper(), *_HEADINGS[1:]).rstrip())
             self.rows.append(row)
             ratio = "" if row.ratio is None else f"{row.ratio:.3g}x"
-            cells = (row.what, row.ours, row.reference or "", ratio, row.budget or "", row.verdict)
-            self.emit(_COLUMNS.format(*map(str, cells)).rstrip())
+            said = row.absent or row.verdict
+            cells = (row.what, row.ours or "absent", row.reference or "", ratio, row.budget or "")
+            self.emit(_COLUMNS.format(*map(str, cells), said).rstrip())
 
     def note(self, text: str) -> None:
         """Add a remark for the end of the table, once."""

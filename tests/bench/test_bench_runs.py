@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from itertools import groupby
 from typing import Any
 
 import pytest
 
 from tests.bench import __main__ as command
-from tests.bench import peers, storage
+from tests.bench import peers, sim, sim_peers, storage
 from tests.bench.measure import TINY, Scale, Subject, race
-from tests.bench.report import Figure, Report, at_least, below, rated, timed
+from tests.bench.report import Figure, Report, Row, above, at_least, below, rated, timed
 
 GROUPS = "encode decode append replicate truncate recovery fetch open memory".split()
 JUDGED = {"encode", "append", "truncate", "recovery", "fetch", "open", "memory"}
@@ -105,6 +106,49 @@ def test_the_cluster_bench_gives_every_row_with_its_budget() -> None:
     assert all(row.budget is not None and row.ratio is not None for row in report.rows)
 
 
+@pytest.mark.slow
+def test_the_sim_bench_gives_every_row_with_its_figure_or_why_there_is_none() -> None:
+    report = Report(lambda line: None)
+    command.run("sim", TINY, report)
+    groups = [group for group, _ in groupby(row.group for row in report.rows)]
+    assert groups == [
+        "others",
+        "kernel",
+        "kernel parts",
+        "full protocol",
+        "small worlds",
+        "growth",
+    ]
+    assert all((row.ours is None) == bool(row.absent) for row in report.rows)
+    assert sum(row.budget is not None for row in report.rows) == 6
+    for row in report.rows[: len(sim_peers.SIMULATORS)]:
+        assert row.ours is None or row.ratio
+
+
+def test_a_simulator_that_is_absent_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sim_peers.platform, "python_version_tuple", lambda: ("3", "7", "1"))
+    assert str(sim_peers.find_simulator("simpy", 4)).startswith("needs Python 3.8, this is ")
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "simpy", None)
+    assert str(sim_peers.find_simulator("simpy", 4)).endswith(sim_peers.INSTALL)
+
+
+@pytest.mark.parametrize("name", sim_peers.SIMULATORS)
+def test_a_simulator_that_is_installed_delivers(name: str) -> None:
+    found = sim_peers.find_simulator(name, 4)
+    if isinstance(found, str):
+        pytest.skip(found)
+    found.run(1)
+    found.run(50)
+
+
+def test_every_callback_of_the_heap_loop_enters_itself_again() -> None:
+    loop = sim.HeapLoop(3)
+    loop.run(7)
+    later = sim.DELAY_US
+    assert sorted(at_us for at_us, _, _ in loop.heap) == [2 * later + 1, 2 * later + 2, 3 * later]
+
+
 def test_json_is_one_document_and_the_exit_status_is_0(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +199,10 @@ def test_verdicts_follow_ratio_or_figure() -> None:
         timed("g", "short", 9e-6, budget=below(10e-6, "s")),
         timed("g", "long", 11e-6, budget=below(10e-6, "s")),
         timed("g", "free", 1.0),
+        Row("g", "many", Figure(31, "x/s"), budget=above(30, "x/s")),
+        Row("g", "few", Figure(29, "x/s"), budget=above(30, "x/s")),
+        Row("g", "unknown", None, budget=above(30, "x/s"), absent="no time"),
+        Row("g", "nobody asks", None, absent="no time"),
     )
     assert [row.verdict for row in report.rows] == [
         "met",
@@ -163,7 +211,12 @@ def test_verdicts_follow_ratio_or_figure() -> None:
         "met",
         "missed",
         "",
+        "met",
+        "missed",
+        "absent",
+        "",
     ]
+    assert json.loads(report.to_json())["rows"][-1]["ours"] is None
 
 
 @pytest.mark.parametrize(
