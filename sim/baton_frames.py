@@ -37,8 +37,6 @@ _VIRTUAL: Final = frozenset(
         trio.testing.Sequencer.__call__,
     )
 )
-_REAL: Final = frozenset({inspect.unwrap(trio.testing.wait_all_tasks_blocked).__code__})
-"""In a module of ``_VIRTUAL``, and yet about real time."""
 _GATE: Final = frozenset({"sim.baton_run", "sim.baton_tasks"})
 """What each script begins with."""
 
@@ -71,11 +69,8 @@ def awaited(coroutine: object) -> Awaited:
         named = [each for each in behind if "<locals>" not in each.f_code.co_qualname] or behind
         owner = "trio" if _module(named[0]).startswith("trio.") else "baton"
         what = f"{named[0].f_code.co_qualname} of {owner}"
-    is_real = any(
-        _module(each).startswith("trio.")
-        and (_module(each) not in _VIRTUAL or each.f_code in _REAL)
-        for each in behind
-    )
+    modules = [_module(each) for each in behind]
+    is_real = any(each.startswith("trio.") and each not in _VIRTUAL for each in modules)
     return Awaited(what, frame.f_code.co_filename, frame.f_lineno, is_real)
 
 

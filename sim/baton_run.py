@@ -56,9 +56,6 @@ class Run:
         self._is_firing = False
         self._is_ending = False
 
-    def __deepcopy__(self, memo: dict[int, object]) -> NoReturn:
-        raise Misuse("scripts are under way: a world cannot be copied while scripts run in it")
-
     # What the driver does ------------------------------------------------------------------------
 
     async def drive(
@@ -125,8 +122,7 @@ class Run:
         await trio.lowlevel.wait_task_rescheduled(self._unpark)
         self.turns.running = None
         self.watch.is_stirred = False
-        if not self._is_ending:
-            self.clock.floor = 0.0
+        self.clock.floor = 0.0
 
     def _unpark(self, raise_cancel: Callable[[], NoReturn]) -> trio.lowlevel.Abort:
         self._is_parked = False
@@ -172,7 +168,6 @@ class Run:
         self._is_ending = True
         self.turns.recall()
         nursery.cancel_scope.cancel()
-        fires = _PATIENCE
         with trio.CancelScope(shield=True):
             while self.watch.scripts or self.watch.free:
                 try:
@@ -184,8 +179,7 @@ class Run:
                 ready = self.turns.first(waiting)
                 if ready is not None:
                     self._pass_last_baton(ready)
-                elif deadline_us(self._deadline) is not None and fires > 0:
-                    fires -= 1
+                elif deadline_us(self._deadline) is not None:
                     self._fire()
                 else:
                     self._force(waiting)

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 import trio
 from attrs import define, field
 
-from sim.baton_errors import BatonError, Misuse
+from sim.baton_errors import BatonError
 from sim.baton_frames import awaited
 from sim.timeline import Token
 
 __all__ = ["Holder", "Script", "Wait", "body"]
+
+_KILLS_MAX: Final = 1_000
 
 
 class Holder(Protocol):
@@ -89,9 +91,6 @@ class Script:
     def __str__(self) -> str:
         return f"script {self.number} {self.name!r}"
 
-    def __deepcopy__(self, memo: dict[int, object]) -> NoReturn:
-        raise Misuse(f"{self} is under way: a world cannot be copied while scripts run in it")
-
 
 async def body(
     script: Script, function: Callable[..., Awaitable[object]], args: tuple[object, ...]
@@ -114,38 +113,41 @@ def _gate(script: Script, coroutine: Coroutine[Any, Any, object]) -> Generator[A
     """Drive a coroutine, but only with the baton."""
     value: Any = None
     error: BaseException | None = None
-    try:
-        while True:
-            if not script.has_baton:
-                script.holder.arrive(script)
-                yield from trio.lowlevel.wait_task_rescheduled(_keep).__await__()
-            if script.is_given_up:
-                return None
-            if script.forced is not None:
-                error, script.forced = script.forced, None
-            try:
-                trap = coroutine.send(value) if error is None else coroutine.throw(error)
-            except StopIteration as stop:
-                return stop.value
-            finally:
-                script.has_baton = False
-                error = None
-            if script.wait is None:
-                found = awaited(coroutine)
-                if found.is_real:
-                    script.holder.waits_for_real(script, str(found))
-            try:
-                value = yield trap
-            except GeneratorExit:
-                raise
-            except BaseException as exc:  # noqa: BLE001  trio throws where it knows no trap
-                error = exc
-    finally:
+    while True:
+        if not script.has_baton:
+            script.holder.arrive(script)
+            yield from trio.lowlevel.wait_task_rescheduled(_keep).__await__()
+        if script.is_given_up:
+            _kill(coroutine)
+            return None
+        if script.forced is not None:
+            error, script.forced = script.forced, None
         try:
-            coroutine.close()
-        except RuntimeError:
-            if not script.is_given_up:
-                raise
+            trap = coroutine.send(value) if error is None else coroutine.throw(error)
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            script.has_baton = False
+            error = None
+        if script.wait is None:
+            found = awaited(coroutine)
+            if found.is_real:
+                script.holder.waits_for_real(script, str(found))
+        try:
+            value = yield trap
+        except GeneratorExit:
+            raise
+        except BaseException as exc:  # noqa: BLE001  trio throws where it knows no trap
+            error = exc
+
+
+def _kill(coroutine: Coroutine[Any, Any, object]) -> None:
+    """Close a coroutine that may wait once more in each block that it leaves."""
+    for _ in range(_KILLS_MAX):
+        try:
+            coroutine.throw(GeneratorExit())
+        except BaseException:  # noqa: BLE001  nobody is there to hear of it
+            return
 
 
 def _keep(raise_cancel: Callable[[], NoReturn]) -> trio.lowlevel.Abort:

@@ -107,6 +107,7 @@ class Turns:
 
     async def park(self, script: Script, wait: Wait, within_us: int | None) -> Wait:
         """Wait for the world, at most so long; ``wait`` then says how it ended."""
+        self.withdraw(script)
         if within_us is not None:
             at_us = self._world.now_us + within_us
             script.timer = self._world.timeline.at(

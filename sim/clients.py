@@ -22,7 +22,7 @@ from cluster.outcomes import Outcome, OutcomeKind
 from cluster.producer import Producer
 from sim.cluster_config import ClusterConfig
 from sim.hosts import Host
-from sim.plain import plain
+from sim.plain import plain, shown
 from sim.process import Process
 from sim.trace.kinds import Kind
 
@@ -73,12 +73,21 @@ class ProducerNotes:
     Attributes:
         acks: as its configuration has it.
         unclaimed: outcomes, by incarnation and operation, for which nobody waits.
+        produced: the event with which each open operation began.
         awaited: whoever waits for an outcome, and keeps it then.
     """
 
     acks: int
     unclaimed: dict[OperationKey, Outcome] = field(factory=dict)
+    produced: dict[OperationKey, int] = field(factory=dict)
     awaited: dict[OperationKey, dict[OperationKey, Outcome]] = field(factory=dict)
+
+    def begin(self, host: Host, operation: int, number: int) -> None:
+        """An operation began with event ``number``; unless its outcome is known by now."""
+        assert host.process is not None
+        key = host.process.incarnation, operation
+        if key not in self.unclaimed:
+            self.produced[key] = number
 
     def claim(self, keys: Iterable[OperationKey]) -> dict[OperationKey, Outcome]:
         """A mapping into which the outcomes of these operations come as they become known."""
@@ -106,7 +115,9 @@ class ProducerNotes:
             if outcome.error_code.number:
                 args["error"] = outcome.error_code.name
             kind = _KINDS[outcome.kind]
-            kernel.trace.emit(kernel.timeline.now_us, host.name, kind, (number,), args)
+            begun = self.produced.pop(key, number)
+            cause = (number,) if begun == number else (number, begun)
+            kernel.trace.emit(kernel.timeline.now_us, host.name, kind, cause, args)
 
 
 @define(eq=False)
@@ -142,6 +153,7 @@ class ConsumerNotes:
                     "partition": str(record.partition),
                     "offset": record.offset,
                     "leader_epoch": record.leader_epoch,
+                    "value": shown(record.value),
                 }
                 now_us, name = kernel.timeline.now_us, process.host.name
                 kernel.trace.emit(now_us, name, Kind.POLL, (number,), args)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 from attrs import define
 
@@ -31,10 +31,6 @@ def has_references(message: Message) -> bool:
     return isinstance(message, FetchResponse) and any(
         result.range_ref is not None for result in message.partitions
     )
-
-
-def _is_of(link: Link, frame: Frame, incarnation: int) -> bool:
-    return frame.connection.incarnations[link.side] == incarnation
 
 
 @define(eq=False)
@@ -86,7 +82,7 @@ class Departures:
         if message is None or not (is_late or has_references(message)):
             self._launcher.launch(link, frame)
             return
-        more = {"waited_us": waited_us} if is_late else {}
+        more = {"by_us": waited_us} if is_late else {}
         by = limit if is_late else None
         if has_references(message):
             filled = self._hosts.transmit(link.src, message)
@@ -110,7 +106,7 @@ class Departures:
         entries that such frames have on the timeline stay, and find others or nothing.
         """
         is_blocked = limit_of(link) is not None
-        lost = []
+        lost, left = [], []
         for entry in sorted(link.waiting):
             frame = entry[2]
             has_left = (
@@ -118,15 +114,15 @@ class Departures:
                 and (frame.message is None or not has_references(frame.message))
                 and self._hosts.left_before_death(link.src, incarnation, frame.departs_us)
             )
-            if _is_of(link, frame, incarnation) and not has_left:
+            if has_left:
+                left.append(entry)
+            else:
                 lost.append(frame)
-                link.waiting.remove(entry)
-        heapify(link.waiting)
+        link.waiting = left  # In order, so it is a heap.
         if is_silent:
             now_us = self._timeline.now_us
             lost += [f for f in link.flying if f.departs_us > now_us]
             lost += [f for by, f in link.held if is_sent_again(by.rule) or f.departs_us > now_us]
-            lost = [frame for frame in lost if _is_of(link, frame, incarnation)]
             link.flying = deque(frame for frame in link.flying if frame not in lost)
             link.held = [(by, frame) for by, frame in link.held if frame not in lost]
             link.buffer.clear()

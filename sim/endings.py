@@ -80,11 +80,11 @@ class Endings:
     def end_all(self, link: Link, connections: list[Connection], cause: int) -> bool:
         """These have ended for ``link.dst``; returns whether its process heard of it, once."""
         side = link.reverse.side
-        running = self._hosts.incarnation(link.dst)
+        running = self._hosts.incarnation(link.dst)  # -1 owns no connection
         ended = [each for each in connections if not each.has_ended[side]]
         for each in ended:
             link.end(each, side)
-        if running < 0 or all(each.incarnations[side] != running for each in ended):
+        if all(each.incarnations[side] != running for each in ended):
             return False
         self._hosts.disconnected(link.dst, link.src, cause)
         return True
@@ -99,5 +99,5 @@ class Endings:
             # Nobody is left to reset it, but what follows cannot arrive without this frame.
             connection.is_broken, connection.cause, connection.by = True, event, active
             return
-        event = self._launcher.tell(Kind.RESET, link, frame, link.src, active, event)
+        event = self._launcher.tell(Kind.RESET, link, frame, link.src, active, event, why="loss")
         self.reset(link, connection, event, active)

@@ -150,7 +150,7 @@ class Launcher:
             active.strikes += 1
             delay_us = RETRY_US * ((1 << losses) - 1)
             frame.event = self.tell(
-                Kind.DELAY, link, frame, link.src, active, losses=losses, delay_us=delay_us
+                Kind.DELAY, link, frame, link.src, active, by_us=delay_us, lost=losses
             )
             frame.late_us += delay_us
             if losses == LOSSES_MAX:
@@ -207,9 +207,7 @@ class Launcher:
                 active.strikes += 1
                 key = frame.ordinal * DRAWS_A_FRAME + 1
                 later_us = 1 + active.stream(self._draws, link).below(rule.up_to_us, key)
-                frame.event = self.tell(
-                    Kind.REORDER, link, frame, link.src, active, later_us=later_us
-                )
+                frame.event = self.tell(Kind.DELAY, link, frame, link.src, active, by_us=later_us)
                 return later_us
         return None
 

@@ -334,6 +334,8 @@ class Network:
             raise ValueError(f"half_open is {half_open!r}, allowed: {one!r}, {other!r}, None")
         link = self._link(one, other)
         args: dict[str, object] = {"from": one, "to": other}
+        if half_open is not None:
+            args["half_open"] = half_open
         if fault is not None:
             args["fault"] = fault
         found = [c for c in link.connections if not c.is_broken]

@@ -11,7 +11,7 @@ from typing import Any
 
 from cluster.names import TopicIdPartition
 
-__all__ = ["plain"]
+__all__ = ["plain", "shown"]
 
 
 def plain(value: Any) -> Any:
@@ -40,3 +40,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return str(value)
     raise TypeError(f"a {type(value).__name__} has no place in a trace")
+
+
+def shown(value: bytes | None) -> str | None:
+    """A record's key or value for people: text where it is some, else hexadecimal."""
+    if value is None:
+        return None
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return value.hex()
+    return text if text.isprintable() else value.hex()

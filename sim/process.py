@@ -129,7 +129,12 @@ class Process:
         self.requests = {key: at for key, at in self.requests.items() if key[0] != peer}
         causes = (cause,) if cause else ()
         task = Task(Kind.DISCONNECT, causes, {"peer": peer}, "on_disconnected", (peer,))
-        self._enter(Lane.REQUESTS, task)
+        # It waits for no lane: what a machine sends from here on goes on another connection, and it
+        # must not hear afterwards that those requests were lost.
+        if self.is_paused:
+            self.kept.append((Lane.REQUESTS, task))
+        elif self.is_alive:
+            self._run(self._lane(Lane.REQUESTS), task)
 
     def call(self, kind: Kind, args: dict[str, Any], cause: tuple[int, ...], *call: Any) -> Any:
         """What the user of a client asks of it: ``machine.METHOD(now, fx, *values)``, at once.
@@ -249,7 +254,8 @@ class Process:
             raise
         self.meter = None
         effects = meter.close()
-        self.busy_until_us[lane] = now_us + meter.spent_us
+        busy_us = self.busy_until_us.get(lane, 0)
+        self.busy_until_us[lane] = max(busy_us, now_us + meter.spent_us)
         if kernel.trace.wants_changes:
             host.show(number)
         self._carry_out(number, lane, effects)

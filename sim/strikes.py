@@ -53,8 +53,9 @@ class Strikes:
                 if struck is not None:
                     return struck
             else:
+                more = {} if rule.half_open is None else {"half_open": rule.half_open}
                 event = self._launcher.tell(
-                    Kind.RESET, link, frame, link.dst, active, when=rule.when
+                    Kind.RESET, link, frame, link.dst, active, why=rule.when, **more
                 )
                 self._launcher.drop(link, frame, link.dst, "reset", active, event)
                 return event, active, rule.half_open
@@ -80,7 +81,8 @@ class Strikes:
             frame,
             link.dst,
             active,
-            bits=sorted(positions),
+            bits=len(positions),
+            positions=sorted(positions),
             is_readable=message is not None,
         )
         if message is None:

@@ -33,6 +33,7 @@ from cluster.names import ADMIN, CONTROLLER, TopicIdPartition
 from sim.hosts import Host
 from sim.network_rules import Cut, Rule, partition_edges
 from sim.pending import Asked, Consumed, Produced, TopicCreated
+from sim.plain import shown
 from sim.plans import begin, end
 from sim.trace.kinds import Kind
 from sim.world import World, WorldError
@@ -269,15 +270,19 @@ class Cluster:
         if keys is not None and len(keys) != len(values):
             raise WorldError(f"there are {len(keys)} keys, allowed are {len(values)}: one a value")
         operations = []
+        notes = self.world.producers[host.name]
         timestamp_ms = host.clock.now(self.world.now_us).wall_ms
         for at, value in enumerate(values):
             key = None if keys is None else _bytes(keys[at])
             record = Record(key, _bytes(value), timestamp_ms)
-            args = {"topic": topic, "value": _text(value), "acks": config.acks}
+            args = {"topic": topic, "partition": partition, "value": shown(record.value)}
+            args["acks"] = config.acks
+            begun = self.world.trace.count + 1
             operation = self.world.call(
                 host.name, Kind.PRODUCE, args, "send", topic, record, partition=partition
             )
             operations.append(operation)
+            notes.begin(host, operation, begun)
         what = f"produce of {len(values)} records to {topic}"
         return Produced(self.world, what, host, operations)
 
@@ -325,7 +330,3 @@ class Cluster:
 
 def _bytes(value: str | bytes) -> bytes:
     return value.encode() if isinstance(value, str) else value
-
-
-def _text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else value.hex()

@@ -48,6 +48,13 @@ _DETAIL = "what exactly, for people"
 _MESSAGE = {"from": _FROM, "to": _TO, "type": _TYPE, "id": _ID, "sent": _SENT}
 _BROKER = {"broker": "name of the broker"}
 _CLIENT = {"client": "name of the client"}
+_ACKS = "0, 1 or -1 for all"
+_OUTCOME = {
+    "operation": "the producer's number for it",
+    "partition": _PARTITION,
+    "acks": _ACKS,
+    "error": "code of the last attempt's error, if it had one",
+}
 _RECORDS = {
     "partition": _PARTITION,
     "base_offset": "offset of the first record, if known",
@@ -62,6 +69,10 @@ KINDS: Final[dict[Kind, KindDoc]] = {
             "id": "id of the step, or its number",
             "step": "name of the step",
             "args": "its parameters, with selectors resolved",
+            "topic": "name of the topic",
+            "partition": "number of the partition",
+            "offset": "where",
+            "count": "how many records",
             "done": "true where it is done",
         },
     ),
@@ -130,7 +141,11 @@ KINDS: Final[dict[Kind, KindDoc]] = {
     Kind.SEND: KindDoc("a message is handed to the network", dict(_MESSAGE)),
     Kind.TRANSMIT: KindDoc(
         "a message leaves its host, behind what stood in front of it; a fetch response is read now",
-        {**_MESSAGE, "size": "bytes of records in it"},
+        {
+            **_MESSAGE,
+            "size": "bytes of records in it",
+            "by_us": "how long it waited for room in the send buffer",
+        },
     ),
     Kind.DELIVER: KindDoc("a message reaches a machine", dict(_MESSAGE)),
     Kind.DROP: KindDoc(
@@ -154,6 +169,8 @@ KINDS: Final[dict[Kind, KindDoc]] = {
             "position": "first byte",
             "size": "how many bytes",
             "bits": "how many bits",
+            "positions": "the bits, counted from the start of the message",
+            "is_readable": "whether it is still a message",
             "how": "flip, zero or truncate",
         },
     ),
@@ -346,25 +363,44 @@ KINDS: Final[dict[Kind, KindDoc]] = {
         {"partition": _PARTITION, "directory": "name of the directory"},
     ),
     Kind.PRODUCE: KindDoc(
-        "an application hands records to its producer", {**_CLIENT, **_RECORDS, "acks": "0, 1, all"}
+        "an application hands a record to its producer",
+        {
+            "topic": "name of the topic",
+            "partition": "its number, or null where the producer chooses",
+            "value": "of the record; in hexadecimal where it is no text",
+            "operation": "the producer's number for it",
+            "acks": _ACKS,
+        },
     ),
-    Kind.ACK: KindDoc("records are acknowledged", {**_CLIENT, **_RECORDS}),
-    Kind.REJECT: KindDoc("records are surely not written", {**_CLIENT, **_RECORDS, "error": _CODE}),
-    Kind.UNKNOWN: KindDoc(
-        "records may be written or not: nobody can tell", {**_CLIENT, **_RECORDS, "error": _CODE}
+    Kind.ACK: KindDoc(
+        "a record is acknowledged", {**_OUTCOME, "offset": "its offset, -1 if it was not told"}
     ),
+    Kind.REJECT: KindDoc("a record is surely not written", dict(_OUTCOME)),
+    Kind.UNKNOWN: KindDoc("a record may be written or not: nobody can tell", dict(_OUTCOME)),
     Kind.POLL: KindDoc(
-        "a consumer hands records to its application",
-        {**_CLIENT, **_RECORDS, "next_offset": "the consumer's position behind them"},
+        "a consumer hands a record to its application",
+        {
+            "partition": _PARTITION,
+            "offset": "its offset",
+            "leader_epoch": "epoch of the leader that wrote it",
+            "value": "of the record",
+        },
     ),
     Kind.POSITION: KindDoc(
-        "a consumer's position changes otherwise than by reading on",
+        "a consumer says what it cannot say by records",
         {
-            **_CLIENT,
+            "event": "class name in cluster.consumer_events",
             "partition": _PARTITION,
-            "offset": "the new position",
+            "offset": "the position",
             "leader_epoch": _EPOCH,
-            "why": "seek, reset, truncation, ...",
+            "from_offset": "the position before",
+            "to_offset": "the position behind",
+            "diverging_epoch": "the newest epoch that the leader shares",
+            "diverging_offset": "where both part",
+            "old_topic_id": "of the topic that bore the name before",
+            "error_code": _CODE,
+            "reason": _DETAIL,
+            "total": "how often",
         },
     ),
     Kind.COMMIT: KindDoc(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sim.schedulers import Scheduler
 from sim.timeline import EventClass, Timeline
 
@@ -14,12 +16,14 @@ class FakeWorld:
     Attributes:
         log: (time, what) in the order in which it happened.
         steps: how many entries were done.
+        watchers: called after each entry.
     """
 
     def __init__(self, scheduler: Scheduler | None = None) -> None:
         self.timeline = Timeline(scheduler)
         self.log: list[tuple[int, str]] = []
         self.steps = 0
+        self.watchers: list[Callable[[], object]] = []
 
     @property
     def now_us(self) -> int:
@@ -31,6 +35,8 @@ class FakeWorld:
         call, args = self.timeline.pop()
         self.steps += 1
         call(*args)
+        for watcher in self.watchers:
+            watcher()
         return True
 
     def next_us(self) -> int | None:

@@ -61,6 +61,7 @@ class FakeHosts:
 
     Attributes:
         got: time, node, source, correlation id, event.
+        by: which process of the node got it, in the same order.
         heard: time, node, peer, cause.
         log: what each node got (a correlation id) and heard (a peer), in order.
     """
@@ -71,6 +72,7 @@ class FakeHosts:
     died_us: dict[tuple[str, int], int] = field(factory=dict)
     got: list[tuple[int, str, str, int, int]] = field(factory=list)
     messages: list[Message] = field(factory=list)
+    by: list[int] = field(factory=list)
     heard: list[tuple[int, str, str, int]] = field(factory=list)
     log: dict[str, list[int | str]] = field(factory=dict)
     has_bytes: bool = True
@@ -99,6 +101,7 @@ class FakeHosts:
         assert self.incarnation(node) >= 0
         self.got.append((self.timeline.now_us, node, src, message.correlation_id, sent))
         self.messages.append(message)
+        self.by.append(self.incarnation(node))
         self.log.setdefault(node, []).append(message.correlation_id)
 
     def disconnected(self, node: str, peer: str, cause: int) -> None:

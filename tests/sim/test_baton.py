@@ -477,6 +477,29 @@ def test_the_world_itself_may_cancel_and_set_events() -> None:
     assert world.log == [(5, "event"), (9, "cancelled")]
 
 
+def test_a_task_past_the_baton_that_the_world_wakes_goes_before_the_script() -> None:
+    def order() -> list[tuple[int, str]]:
+        world = FakeWorld()
+        event = trio.Event()
+
+        async def free() -> None:
+            await event.wait()
+            world.note("free")
+
+        async def main() -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(free)
+                world.watchers.append(lambda: world.now_us == 5 and event.set())
+                await baton.sleep_us(5)
+                world.note("script")
+
+        baton.run_script(world, main)
+        return world.log
+
+    for _ in range(20):
+        assert order() == [(5, "free"), (5, "script")]
+
+
 # Errors ----------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ and at what is left on the timeline.
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import trio
 import trio.testing
 
 from sim import baton
-from sim.timeline import EventClass
+from sim.timeline import EventClass, Timeline, Token
 from tests.sim.fake_world import FakeWorld
 
 Main = Callable[[], Awaitable[object]]
@@ -231,6 +232,7 @@ def test_a_deadlock_names_each_that_waits_and_what_for() -> None:
         baton.run_script(world, main)
     first, *lines = str(caught.value).splitlines()
     assert first == "nothing is to come after 7 us, and these wait:"
+    assert not hasattr(caught.value, "__notes__")
     for line, (who, what) in zip(
         lines,
         [
@@ -270,6 +272,18 @@ def test_a_loop_that_lets_no_time_pass_is_an_error(
     assert world.log == []
 
 
+def test_many_wake_ups_are_fine_as_long_as_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sim.baton_watch.STILL_MAX", 10)
+
+    async def main() -> None:
+        for _ in range(20):
+            for _ in range(4):
+                await baton.sleep_us(0)
+            await baton.sleep_us(1)
+
+    baton.run_script(FakeWorld(), main)
+
+
 # The end of a run that failed ------------------------------------------------------------------
 
 
@@ -301,15 +315,35 @@ async def _stubborn_and_shielded() -> None:
         await _stubborn()
 
 
+async def _stubborn_in_nursery() -> None:
+    async with baton.nursery():
+        await _stubborn()
+
+
+async def _hopeless_in_nursery() -> None:
+    async with baton.nursery():
+        for _ in range(5_000):
+            try:
+                await baton.sleep_us(10)
+            except BaseException:  # noqa: BLE001
+                continue
+
+
+_STUBBORN = [_stubborn, _stubborn_and_shielded, _stubborn_in_nursery, _hopeless_in_nursery]
+
+
 @pytest.mark.parametrize(
-    "main", [_shielded_sleep, _shielded_event, _shielded_world, _stubborn, _stubborn_and_shielded]
+    ("main", "is_free"),
+    [
+        *[(main, False) for main in (_shielded_sleep, _shielded_event, _shielded_world)],
+        *[(main, True) for main in (_shielded_sleep, _shielded_event)],
+        *[(main, False) for main in _STUBBORN],
+    ],
 )
-@pytest.mark.parametrize("is_free", [False, True])
+@pytest.mark.filterwarnings("ignore:.*_hopeless_in_nursery:pytest.PytestUnraisableExceptionWarning")
 def test_a_wait_that_cannot_be_cancelled_does_not_hold_the_end(
     main: Main, is_free: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if is_free and main not in (_shielded_sleep, _shielded_event):
-        pytest.skip("only a script can use the baton")
     monkeypatch.setattr("sim.baton_run._PATIENCE", 100)
     world = FakeWorld()
 
@@ -327,6 +361,85 @@ def test_a_wait_that_cannot_be_cancelled_does_not_hold_the_end(
     with pytest.raises(LookupError, match="the world's"):
         baton.run_script(world, company)
     assert world.now_us == 35
+    assert len(world.timeline) == 0
+
+
+def test_a_wait_that_is_cut_does_not_go_on() -> None:
+    world = FakeWorld()
+
+    async def main() -> None:
+        try:
+            await _shielded_event()
+            world.note("went on")
+        except baton.BatonError as error:
+            world.note(error)
+
+    with pytest.raises(baton.Deadlock):
+        baton.run_script(world, main)
+    what = "test_a_wait_that_is_cut_does_not_go_on.<locals>.main"
+    assert world.log == [(0, f"the run has ended, and script 1 {what!r} still waits")]
+
+
+@pytest.mark.parametrize("by", ["entry", "watcher"])
+def test_scripts_whose_turn_has_come_when_a_step_raises_go_on(by: str) -> None:
+    world = FakeWorld()
+    event = trio.Event()
+
+    def fails() -> None:
+        if event.is_set():
+            raise LookupError("the world's")
+
+    async def child() -> None:
+        await event.wait()
+        world.note("woken")
+
+    async def main() -> None:
+        async with baton.nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(child)
+            await baton.sleep_us(100)
+            event.set()
+            if by == "entry":
+                world.timeline.at(100, EventClass.FAULT, "world", fails)
+            else:
+                world.watchers.append(fails)
+
+    with pytest.raises(LookupError, match="the world's"):
+        baton.run_script(world, main)
+    assert world.log == [(100, "woken")] * 3
+
+
+def test_an_interrupt_while_scripts_end_does_not_hold_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The signal comes while the driver is at work: it takes wake-ups off the timeline."""
+    world = FakeWorld()
+    signals = []
+    cancel = Timeline.cancel
+
+    def fails() -> NoReturn:
+        signals.append(signal.SIGINT)
+        raise LookupError("the world's")
+
+    def interrupted(timeline: Timeline, token: Token) -> None:
+        cancel(timeline, token)
+        if signals:
+            signal.raise_signal(signals.pop())
+
+    monkeypatch.setattr(Timeline, "cancel", interrupted)
+
+    async def main() -> None:
+        world.timeline.at(5, EventClass.FAULT, "world", fails)
+        async with baton.nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(baton.sleep_us, 100)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            baton.run_script(world, main)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(world.timeline) == 0
 
 
@@ -439,29 +552,32 @@ import os, random
 import trio
 import trio.testing
 from sim import baton
+from sim.draws import Draws
+from sim.schedulers import Pct
 from tests.sim.fake_world import FakeWorld
 
 rng = random.Random(os.environ["PYTHONHASHSEED"])
 ballast = []
 world = FakeWorld()
+counting = FakeWorld(Pct(Draws(1), depth=60, entries=200))
 plain = []
 
 def shift():
     # Tasks get other addresses, by which sets order them.
     ballast.extend(bytes(rng.randrange(600)) for _ in range(rng.randrange(8)))
 
-async def child(name):
+async def child(world, name):
     try:
         await (baton.sleep_us(1_000) if name % 3 else trio.sleep_forever())
     finally:
         world.note(name)
 
-async def main():
+async def main(world):
     with trio.move_on_after(0.0001):
         async with baton.nursery() as nursery:
             for name in range(40):
                 shift()
-                nursery.start_soon(child, name)
+                nursery.start_soon(child, world, name)
 
 async def abort(name):
     def note(_):
@@ -477,16 +593,21 @@ async def bare():
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
 
-baton.run_script(world, main)
+baton.run_script(world, main, world)
+baton.run_script(counting, main, counting)
 trio.run(bare)
 print(world.log)
+print(counting.log)
 print(plain)
 """
 
 
 @pytest.mark.slow
 def test_the_order_of_a_set_of_trio_does_not_reach_the_world() -> None:
-    """The second order is that in which bare trio aborts: it differs, so it could have leaked."""
+    """The last order is that in which bare trio aborts: it differs, so it could have leaked.
+
+    The second is that under a scheduler that counts entries, so it shows the order of entering.
+    """
     outputs = [
         subprocess.run(
             [sys.executable, "-c", _CANCELLED_AT_ONCE],
@@ -498,5 +619,6 @@ def test_the_order_of_a_set_of_trio_does_not_reach_the_world() -> None:
         ).stdout.splitlines()
         for seed in range(6)
     ]
-    assert {log for log, _ in outputs} == {str([(100, str(name)) for name in range(40)])}
-    assert len({plain for _, plain in outputs}) > 1
+    assert {log for log, _, _ in outputs} == {str([(100, str(name)) for name in range(40)])}
+    assert len({counted for _, counted, _ in outputs}) == 1
+    assert len({plain for _, _, plain in outputs}) > 1

@@ -46,6 +46,9 @@ def test_the_constant_is_of_the_directed_link() -> None:
     assert len(set(bases.values())) > 20
     assert bases["p", "q"] != bases["q", "p"]
     assert latency(base_min_us=7, base_max_us=7).base_us == 7
+    same = {"base_min_us": 7, "base_max_us": 7, "jitter_mean_us": 10_000}
+    one, other = latency(**same), latency(src="b3", **same)
+    assert [one.of_frame(n) for n in range(3)] != [other.of_frame(n) for n in range(3)]
 
 
 def test_the_tail_is_rare_and_bounded() -> None:
@@ -54,6 +57,8 @@ def test_the_tail_is_rare_and_bounded() -> None:
     assert 140 < len(late) < 260
     assert max(late) <= 1_000_000
     assert max(late) > 900_000
+    always = latency(jitter_mean_us=0, tail_ppm=1_000_000, tail_max_us=3)
+    assert {always.of_frame(n) - always.base_us for n in range(100)} == {0, 1, 2, 3}
 
 
 def test_frames_ends_and_copies_draw_apart() -> None:

@@ -68,6 +68,16 @@ def test_frames_that_leave_at_one_time_keep_their_order_under_any_scheduler(seed
     assert net.got("b2") == list(range(20))
 
 
+def test_a_time_that_has_passed_is_now() -> None:
+    net = Net.new()
+    net.run(1_000)
+    net.send("b1", "b2", fetched(1), departs_us=1_000)
+    net.send("b1", "b2", fetched(2), departs_us=500)
+    net.send("b1", "b2", 3)
+    net.run()
+    assert net.got("b2") == [1, 2, 3]
+
+
 def test_a_fetch_response_is_read_when_it_leaves() -> None:
     net = Net.new()
     net.send("b1", "b2", fetched(1), departs_us=500)
@@ -163,14 +173,16 @@ def test_a_connection_to_nobody_is_refused() -> None:
     assert net.hosts.heard[0][3] == net.kinds(Kind.DROP)[0].n
 
 
-def test_a_connection_to_nobody_belongs_to_whom_its_first_frame_finds() -> None:
+@pytest.mark.parametrize("speaks", [True, False])
+def test_a_connection_to_nobody_belongs_to_whom_its_first_frame_finds(*, speaks: bool) -> None:
     net = Net.new()
     net.die("b2")
     net.send("b1", "b2", 1)
     net.start("b2")
-    net.send("b2", "b1", 2)
+    if speaks:
+        net.send("b2", "b1", 2)
     net.run()
-    assert net.hosts.log == {"b1": [2], "b2": [1]}
+    assert net.hosts.log == ({"b1": [2], "b2": [1]} if speaks else {"b2": [1]})
 
 
 def test_whoever_sends_first_on_a_connection_to_nobody_owns_it() -> None:
@@ -487,14 +499,39 @@ def test_no_frame_arrives_early_where_one_before_it_was_taken_back() -> None:
     assert net.whys() == [("loss", "f")]
 
 
-def test_a_connection_that_failed_behind_a_dead_sender_has_no_gap() -> None:
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_a_connection_that_failed_behind_a_dead_sender_has_no_gap(*, is_silent: bool) -> None:
     net = Net.new()
     net.add(Loss(id="f", edges=(("b1", "b2"),), ppm=1_000_000))
     net.send("b1", "b2", 1)
     net.network.remove("f")
     net.send("b1", "b2", 2)
     net.run(1_000)
-    net.die("b1")
+    net.die("b1", is_silent=is_silent)
     net.run()
-    assert net.hosts.log == {"b2": ["b1"]}
+    assert net.hosts.log == ({} if is_silent else {"b2": ["b1"]})
     assert net.whys() == [("loss", "f"), ("reset", "f")]
+    assert len(net.kinds(Kind.RESET)) == 1, "the crash itself"
+
+
+def test_a_host_that_returns_finds_its_wire_free() -> None:
+    net = Net.new()
+    net.add(Limit(id="f", edges=(("b1", "b2"),), bytes_per_s=1_000, buffer_bytes=100))
+    for number in range(3):
+        net.send("b1", "b2", number)
+    net.run(1)
+    net.die("b1", is_silent=True)
+    net.start("b1")
+    net.send("b1", "b2", 9)
+    net.run()
+    assert list(net.times("b2")) == [9]
+    assert net.times("b2")[9] < 60_000
+
+
+def test_connections_that_are_over_are_forgotten() -> None:
+    net = Net.new()
+    for number in range(20):
+        net.send("b1", "b2", number)
+        net.network.close("b1", "b2", ())
+        net.run()
+    assert net.network._link("b1", "b2").connections == []

@@ -68,6 +68,7 @@ def begins(lossless: bool) -> st.SearchStrategy[Any]:
 
 ends = st.tuples(st.just("end"), st.integers(0, 2))
 deaths = st.tuples(st.just("die"), st.sampled_from(NODES))
+cuts = st.tuples(st.just("lose_power"), st.sampled_from(NODES))
 starts = st.tuples(st.just("start"), st.sampled_from(NODES))
 closes = st.tuples(st.just("close"), ways)
 resets = st.tuples(st.just("reset"), ways)
@@ -140,6 +141,10 @@ class History:
         if self.life(node) >= 0:
             self.net.die(node)
 
+    def lose_power(self, node: str) -> None:
+        if self.life(node) >= 0:
+            self.net.die(node, is_silent=True)
+
     def start(self, node: str) -> None:
         if self.life(node) < 0:
             self.net.start(node)
@@ -206,12 +211,16 @@ def test_connections_keep_their_promises(seed: int, operations: list[Any]) -> No
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(0, 1_000), st.lists(sends | waits | deaths | starts, max_size=60))
+@given(
+    st.integers(0, 1_000), st.lists(sends | waits | deaths | cuts | starts | starts, max_size=60)
+)
 def test_a_frame_is_for_one_process_and_comes_before_the_end_of_its_sender(
     seed: int, operations: list[Any]
 ) -> None:
     history = play(seed, operations)
     net = history.net
+    for (*_, number, _), life in zip(net.hosts.got, net.hosts.by, strict=True):
+        assert history.sent[number].lives[1] in (-1, life), "sent to one process, given to another"
     log: dict[str, list[Any]] = {}
     for at_us, node, src, number, _ in net.hosts.got:
         log.setdefault(node, []).append((at_us, src, history.sent[number].lives))

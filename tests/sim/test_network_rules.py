@@ -159,19 +159,15 @@ def test_retransmissions_come_at_doubled_distances_up_to_a_cap(
 
 def test_frames_that_are_under_way_wait_for_those_that_were_held_before_them() -> None:
     net = fixed()
+    net.send("b1", "b2", 1)
     net.add(Slow(id="slow", edges=ONE_WAY, addend_us=9_000))
-    net.add(Clog(id="f", edges=ONE_WAY))
-    net.network.remove("slow")
-    for number in range(5):
-        net.send("b1", "b2", number)
-    net.network.remove("f")
-    net.add(Cut(id="later", edges=ONE_WAY, in_flight="hold", backoff_cap_us=50_000))
+    net.send("b1", "b2", 2)
+    net.add(Cut(id="f", edges=ONE_WAY, in_flight="hold", backoff_cap_us=50_000))
     net.run(2_000)
-    net.network.remove("later")
-    net.send("b1", "b2", 5)
+    net.network.remove("f")
     net.run()
-    assert net.got("b2") == list(range(6))
-    assert min(net.times("b2").values()) == 51_000
+    assert net.got("b2") == [1, 2]
+    assert net.times("b2")[1] == 51_000
 
 
 def test_only_names_the_messages_that_are_struck() -> None:
@@ -221,7 +217,7 @@ def test_loss_in_a_stream_delays_and_what_follows_waits() -> None:
     assert net.got("b2") == list(range(200))
     delays = net.kinds(Kind.DELAY)
     assert 30 < len(delays) < 90
-    assert {(e.args["losses"], e.args["delay_us"]) for e in delays} >= {(1, 200_000), (2, 600_000)}
+    assert {(e.args["lost"], e.args["by_us"]) for e in delays} >= {(1, 200_000), (2, 600_000)}
     assert all(e.args["fault"] == "f" for e in delays)
     first = delays[0].args["id"]
     assert net.times("b2")[first] >= 201_000
@@ -273,7 +269,7 @@ def test_reset_before_drops_the_request() -> None:
         "to": "b2",
         "type": "ProduceRequest",
         "id": 2,
-        "when": "before",
+        "why": "before",
         "fault": "f",
     }
     assert event.node == "b2"
@@ -296,6 +292,7 @@ def test_reset_leaves_a_half_open_end_in_the_dark() -> None:
     net.add(ResetOn(id="f", edges=ONE_WAY, half_open="b1"))
     net.send("b1", "b2", 1)
     net.run()
+    assert net.kinds(Kind.RESET)[0].args["half_open"] == "b1"
     assert net.heard() == [("b2", "b1")]
     net.send("b1", "b2", 2)
     net.run()
@@ -366,7 +363,7 @@ def test_a_full_buffer_puts_the_reading_of_a_response_off() -> None:
     assert one.t_us == 0
     assert "fault" not in one.args
     assert two.t_us > 200_000
-    assert (two.args["fault"], two.args["waited_us"]) == ("f", two.t_us)
+    assert (two.args["fault"], two.args["by_us"]) == ("f", two.t_us)
     assert net.got("b2") == [1, 2]
 
 
@@ -396,11 +393,13 @@ def test_the_end_of_a_limit_lets_all_leave() -> None:
     for number in range(5):
         net.send("b1", "b2", number)
     net.run(SECOND)
+    assert len(net.network.links()[0].waiting) == 4
     net.network.remove("f")
+    net.run(SECOND)
+    assert len(net.network.links()[0].under_way) == 5
     net.send("b1", "b2", 5)
     net.run()
     assert net.got("b2") == list(range(6))
-    assert net.times("b2")[1] < 100 * SECOND
 
 
 # Corruption, duplicates, order -------------------------------------------------------------------
@@ -416,11 +415,11 @@ def test_corrupt_flips_bits_that_the_receiver_sees() -> None:
         net.send("b1", "b2", heartbeat(2))
         net.run()
         (event,) = net.kinds(Kind.CORRUPT)
-        assert (event.args["fault"], len(event.args["bits"])) == ("f", 1)
+        assert (event.args["fault"], event.args["bits"]) == ("f", 1)
         if event.args["is_readable"]:
             changed += 1
             seen = MESSAGES.encode(net.hosts.messages[0])
-            assert flip(seen, event.args["bits"]) == MESSAGES.encode(message)
+            assert flip(seen, event.args["positions"]) == MESSAGES.encode(message)
             assert net.hosts.got[0][4] == event.n
             assert net.got("b2")[1:] == [2]
         else:
@@ -437,7 +436,7 @@ def test_corrupt_of_what_cannot_be_read_resets_the_connection() -> None:
         net.send("b1", "b2", commit(1))
         net.run()
         (event,) = net.kinds(Kind.CORRUPT)
-        assert len(set(event.args["bits"])) == 8
+        assert len(set(event.args["positions"])) == event.args["bits"] == 8
         if not event.args["is_readable"]:
             unread += 1
             assert net.whys() == [("unreadable", "f")]
@@ -458,13 +457,22 @@ def test_duplicates_arrive_twice() -> None:
     assert all(e.args["fault"] == "f" for e in net.kinds(Kind.DUPLICATE))
 
 
+def test_a_copy_is_as_slow_as_its_link() -> None:
+    net = fixed(mode="datagram")
+    net.add(Duplicate(id="f", edges=ONE_WAY, ppm=1_000_000))
+    net.add(Slow(id="slow", edges=ONE_WAY, factor_ppm=3_000_000))
+    net.send("b1", "b2", 1)
+    net.run()
+    assert [at for at, *_ in net.hosts.got] == [3_000, 3_000]
+
+
 def test_reordered_frames_are_overtaken() -> None:
     net = fixed(mode="datagram")
     net.add(Reorder(id="f", edges=ONE_WAY, ppm=200_000, up_to_us=5_000))
     for number in range(100):
         net.send("b1", "b2", number)
     net.run()
-    late = {e.args["id"]: e.args["later_us"] for e in net.kinds(Kind.REORDER)}
+    late = {e.args["id"]: e.args["by_us"] for e in net.kinds(Kind.DELAY)}
     assert 8 < len(late) < 35
     assert set(net.got("b2")) == set(range(100))
     assert [n for n in net.got("b2") if n not in late] == [n for n in range(100) if n not in late]
