@@ -65,6 +65,8 @@ class Accumulator:
 
     def expire_unrouted(self, now_us: int) -> list[int]:
         """Operations whose records found no partition in time; they are forgotten."""
+        if not self._unrouted:
+            return []
         limit_us = now_us - self._limits.delivery_timeout_us
         expired = [each.operation for each in self._unrouted if each.created_us <= limit_us]
         if expired:

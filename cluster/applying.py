@@ -227,7 +227,7 @@ class Applying:
             self._leading.adopt(leader, state.replicas)
             if state.partition_epoch >= leader.isr.partition_epoch:
                 leader.is_recovering = is_recovering
-            self._leading.take_isr(leader, state.isr, state.partition_epoch)
+            self._leading.take_isr(replica, leader, state, fx)
             if self._core.guards.hw_rises_on_isr_commit:
                 self._leading.advance(now, replica, fx)
             return
@@ -347,9 +347,13 @@ class Applying:
         return True
 
     def _note_role(self, replica: Replica, fx: Effects) -> None:
+        state = replica.state
         fx.note(
             "role",
             partition=str(replica.partition),
             role=replica.role.name,
             leader_epoch=replica.leader_epoch,
+            leader=None if state is None else state.leader,
+            isr=() if state is None else state.isr,
+            log_end=None if replica.log is None else replica.log.leo,
         )

@@ -45,7 +45,7 @@ from cluster.messages_data import (
     RangeRef,
 )
 from cluster.names import CONTROLLER, Now, TopicIdPartition
-from cluster.replica import Follower, Replica
+from cluster.replica import Follower, Quarantined, Replica
 from cluster.replicating import Replicating
 from cluster.serving import Serving
 from cluster.upkeep import Upkeep
@@ -141,8 +141,31 @@ class Broker(Machine):
             partition = TopicIdPartition(topic_id, *name)
             replica = self.core.open_replica(partition, TopicConfig())
             self.core.replicas[partition] = replica
-            fx.note("open-log", partition=str(partition), role=replica.role.name)
+            self._note_opened(replica, fx)
             self.core.give_out_work(replica, fx)
+
+    def _note_opened(self, replica: Replica, fx: Effects) -> None:
+        log, role = replica.log, replica.role
+        if log is None:
+            assert isinstance(role, Quarantined)
+            fx.note(
+                "open-log",
+                partition=str(replica.partition),
+                role=role.name,
+                error=role.error.code,
+                detail=str(role.error),
+            )
+            return
+        fx.note(
+            "open-log",
+            partition=str(replica.partition),
+            role=role.name,
+            clean=log.report.is_clean,
+            log_start=log.log_start_offset,
+            log_end=log.leo,
+            high_watermark=replica.high_watermark,
+            cut_bytes=sum(cut.size_bytes for cut in log.report.cuts),
+        )
 
     def on_stop(self, now: Now, fx: Effects) -> None:
         if not self.core.is_halted:
@@ -294,6 +317,20 @@ class Broker(Machine):
                 self.core.give_out_work(replica, fx)
         except StorageError as error:
             self.core.halt(error, fx)
+
+    def flush_logs(self, now: Now, fx: Effects) -> None:
+        """What an operator asks for, as ``sync`` on the host: every log is durable then."""
+        if self.core.is_halted:
+            return
+        for partition in sorted(self.core.replicas):
+            replica = self.core.replicas[partition]
+            if replica.log is not None:
+                try:
+                    replica.log.flush()
+                except StorageError as error:
+                    self.core.halt(error, fx)
+                    return
+                self.core.give_out_work(replica, fx)
 
     def on_resume(self, now: Now, point: str, args: tuple[Any, ...], fx: Effects) -> None:
         if self.core.is_halted:

@@ -167,8 +167,12 @@ class Consumer(Machine):
         self._keeper.begin_at(found, Position(offset, leader_epoch, leader_epoch >= 0))
         self._advance(now, fx)
 
-    def poll(self, max_records: int | None = None) -> list[PolledRecord]:
+    def poll(
+        self, max_records: int | None = None, *, only: tuple[str, int] | None = None
+    ) -> list[PolledRecord]:
         """Records that were fetched, at most ``max_records`` or the configured number.
+
+        ``only`` names a partition: records of others wait.
 
         Offsets of a partition only rise, unless an event said otherwise: take those first.
         Partitions take turns.
@@ -178,6 +182,8 @@ class Consumer(Machine):
         partitions = list(self._partitions.values())
         for turn in range(len(partitions)):
             found = partitions[(self._next_poll + turn) % len(partitions)]
+            if only is not None and only != (found.topic, found.number):
+                continue
             while found.buffer and len(records) < limit:
                 records.append(found.take())
         if partitions:

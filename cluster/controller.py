@@ -323,6 +323,9 @@ class Controller(Machine):
                 partition=str(after.partition),
                 leader=leader,
                 leader_epoch=after.leader_epoch,
+                isr=after.isr,
+                old_leader=before.leader,
+                old_isr=before.isr,
                 unclean=leader is not None and leader not in (*before.isr, *before.elr),
             )
         self._state.elections.clear()

@@ -11,8 +11,6 @@ Left out: which partitions follow whom (``cluster.applying``), what a leader ans
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from attrs import define, field
 
 from cluster.broker_core import BrokerCore
@@ -43,6 +41,13 @@ from cluster.replicating import Answer, Replicating
 from cluster.truncation import TruncationMode
 
 __all__ = ["Fetcher", "Fetchers"]
+
+_ASKED_IN_ORDER = (
+    FetchState.TRUNCATING,
+    FetchState.LATEST,
+    FetchState.EARLIEST,
+    FetchState.FETCHING,
+)
 
 
 @define(eq=False)
@@ -93,27 +98,23 @@ class Fetcher:
         """Send the next request, if none is under way and a partition is ready."""
         if self._sent is not None or not self.partitions or self.core.is_halted:
             return
-        for state in (FetchState.TRUNCATING, FetchState.LATEST, FetchState.EARLIEST):
-            asking = list(self._ready(now, state))
+        due = [
+            (partition, fetch)
+            for partition, fetch in sorted(self.partitions.items())
+            if fetch.not_before_us <= now.mono_us
+        ]
+        for state in _ASKED_IN_ORDER:
+            asking = [each for each in due if each[1].state is state]
             if asking:
-                self._send(now, self._question(state, asking), asking, fx)
+                for _, fetch in asking:
+                    fetch.not_before_us = 0
+                is_fetch = state is FetchState.FETCHING
+                message = self._fetch(asking) if is_fetch else self._question(state, asking)
+                self._send(now, message, asking, fx)
                 return
-        fetching = list(self._ready(now, FetchState.FETCHING))
-        if fetching:
-            self._send(now, self._fetch(fetching), fetching, fx)
-            return
         rests = [p.not_before_us for p in self.partitions.values() if p.not_before_us > 0]
         if rests:
             fx.arm(("fetch-backoff", self.leader), min(rests))
-
-    def _ready(
-        self, now: Now, state: FetchState
-    ) -> Iterable[tuple[TopicIdPartition, PartitionFetch]]:
-        for partition in sorted(self.partitions):
-            fetch = self.partitions[partition]
-            if fetch.state is state and fetch.not_before_us <= now.mono_us:
-                fetch.not_before_us = 0
-                yield partition, fetch
 
     def _fetch(self, ready: list[tuple[TopicIdPartition, PartitionFetch]]) -> Message:
         config = self.core.config

@@ -31,6 +31,10 @@ class FetchVerdict(NamedTuple):
     diverging_epoch: EpochEndOffset | None = None
 
 
+_SERVED = FetchVerdict()
+_OUT_OF_RANGE = FetchVerdict(ErrorCode.OFFSET_OUT_OF_RANGE)
+
+
 def check_epoch(local_epoch: int, requested_epoch: int, *, is_leader: bool) -> ErrorCode:
     """First the epoch, -1 to skip it, then leadership."""
     if requested_epoch != NO_EPOCH:
@@ -56,18 +60,17 @@ def check_position(
         last_fetched_epoch: -1 for a consumer, and for a follower without any.
         end_offset_for: the leader's epoch and end at or below an epoch, (-1, -1) if undefined.
     """
-    out_of_range = FetchVerdict(ErrorCode.OFFSET_OUT_OF_RANGE)
     if last_fetched_epoch != NO_EPOCH:
         epoch, end = end_offset_for(last_fetched_epoch)
         if end == NO_OFFSET:
-            return out_of_range
+            return _OUT_OF_RANGE
         if guards.log_start_before_divergence and fetch_offset < log_start:
-            return out_of_range
+            return _OUT_OF_RANGE
         if epoch < last_fetched_epoch or end < fetch_offset:
             return FetchVerdict(diverging_epoch=EpochEndOffset(epoch, end))
     if not log_start <= fetch_offset <= leo:
-        return out_of_range
-    return FetchVerdict()
+        return _OUT_OF_RANGE
+    return _SERVED
 
 
 def is_expected(

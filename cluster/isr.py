@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from attrs import frozen
+from attrs import field, frozen
 
 from cluster.guards import Guards
 from cluster.names import NO_OFFSET
@@ -27,15 +27,16 @@ class IsrState:
         isr: as last acknowledged by the controller or told by its metadata.
         proposed: what a request under way asks for, None while there is none.
         partition_epoch: of ``isr``.
+        maximal: everyone who may be in the controller's ISR.
     """
 
     isr: tuple[str, ...]
     partition_epoch: int
     proposed: tuple[str, ...] | None = None
+    maximal: frozenset[str] = field(init=False, eq=False, repr=False)
 
-    @property
-    def maximal(self) -> frozenset[str]:
-        """Everyone who may be in the controller's ISR."""
+    @maximal.default
+    def _members_of_both(self) -> frozenset[str]:
         return frozenset(self.isr) | frozenset(self.proposed or ())
 
     @property

@@ -10,7 +10,7 @@ Left out: queues and times (package ``sim``).
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 from cluster import messages_control as control
 from cluster import messages_data as data
@@ -20,7 +20,7 @@ from storage.log_durability import Work
 __all__ = ["Lane", "lane_of_message", "lane_of_timer", "lane_of_work"]
 
 
-class Lane(Enum):
+class Lane(StrEnum):
     """Kafka's request handlers, replica fetchers, metadata loader, channels to the controller
     (heartbeats and ISR changes), schedulers.
     """

@@ -27,6 +27,7 @@ from cluster.messages_data import (
 )
 from cluster.names import NO_BROKER_EPOCH, Now
 from cluster.parked import Waiter
+from cluster.records import PartitionRecord
 from cluster.replica import Leader, RemoteReplica, Replica
 from cluster.watermark import Progress, high_watermark
 
@@ -74,13 +75,20 @@ class Leading:
         leader = replica.leading
         if leader is None or replica.state is None:
             return
+        # The leader's own copy counts once it is synced, where the topic asks for that.
+        end = replica.synced_end
+        if end <= replica.high_watermark:
+            return
+        since_us = now.wall_us - self._core.config.replica_lag_time_max_ms * 1_000
         risen = high_watermark(
             replica.high_watermark,
-            # The leader's own copy counts once it is synced, where the topic asks for that.
-            replica.synced_end,
+            end,
             isr=frozenset(leader.isr.isr),
             maximal_isr=leader.isr.maximal,
-            followers={name: self._progress(now, name, r) for name, r in leader.followers.items()},
+            followers={
+                name: self._progress(name, remote, since_us)
+                for name, remote in leader.followers.items()
+            },
             min_isr=replica.config.min_insync_replicas,
             replication_factor=len(replica.state.replicas),
             guards=self._core.guards,
@@ -125,13 +133,15 @@ class Leading:
                 for waiter in waiters.take_all():
                     self.settle(replica, waiter, error, fx)
 
-    def _progress(self, now: Now, follower: str, remote: RemoteReplica) -> Progress:
-        lag_us = self._core.config.replica_lag_time_max_ms * 1_000
-        image = self._core.image
+    def _progress(self, follower: str, remote: RemoteReplica, since_us: int) -> Progress:
+        """``since_us``: who has been caught up since then does not lag."""
+        broker = self._core.image.brokers.get(follower)
         return Progress(
             remote.leo,
-            0 < remote.caught_up.caught_up_us >= now.wall_us - lag_us,
-            image.is_active(follower) and self.has_current_epoch(follower, remote.broker_epoch),
+            0 < remote.caught_up.caught_up_us >= since_us,
+            broker is not None
+            and broker.is_active
+            and remote.broker_epoch in (NO_BROKER_EPOCH, broker.broker_epoch),
         )
 
     # ISR ---------------------------------------------------------------------------------------
@@ -219,9 +229,14 @@ class Leading:
         others = [name for name in names if name != self._core.name]
         leader.followers = {name: leader.followers.get(name) or RemoteReplica() for name in others}
 
-    def take_isr(self, leader: Leader, isr: tuple[str, ...], partition_epoch: int) -> None:
+    def take_isr(
+        self, replica: Replica, leader: Leader, state: PartitionRecord, fx: Effects
+    ) -> None:
         """The controller's word on the ISR; a proposal that it overtakes is gone."""
+        isr, partition_epoch = state.isr, state.partition_epoch
         if partition_epoch > leader.isr.partition_epoch:
+            if isr != leader.isr.isr:
+                fx.note("isr", partition=str(replica.partition), isr=isr)
             leader.isr = evolve(leader.isr, isr=isr, partition_epoch=partition_epoch, proposed=None)
 
     def settle_deletes(self, replica: Replica, fx: Effects) -> None:

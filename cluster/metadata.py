@@ -133,7 +133,7 @@ class MetadataImage:
     def is_active(self, broker_id: str) -> bool:
         """Registered, not fenced and not leaving: it may lead and join ISRs."""
         broker = self.brokers.get(broker_id)
-        return broker is not None and not broker.is_fenced and not broker.in_controlled_shutdown
+        return broker is not None and broker.is_active
 
     def broker_epoch(self, broker_id: str) -> int:
         """Its latest registration's epoch, -1 where it never registered."""

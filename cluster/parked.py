@@ -157,16 +157,17 @@ class ParkedFetch:
     Attributes:
         deadline_us: monotonic clock.
         checks: how often it was found to have too little.
+        key: of the request.
     """
 
     src: str
     request: FetchRequest
     deadline_us: int
     checks: int = 0
+    key: RequestKey = field(init=False)
 
-    @property
-    def key(self) -> RequestKey:
-        return (self.src, self.request.correlation_id)
+    def __attrs_post_init__(self) -> None:
+        self.key = (self.src, self.request.correlation_id)
 
 
 @define(eq=False)

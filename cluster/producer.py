@@ -280,8 +280,10 @@ class Producer(Machine):
                     blocked.add(broker)
 
     def _has_room(self, broker: str) -> bool:
-        flying = [each for each in self._requests if each.peer == broker]
-        produces = sum(isinstance(each.request, ProduceRequest) for each in flying)
+        produces = 0
+        for each in self._requests:
+            if each.peer == broker and isinstance(each.request, ProduceRequest):
+                produces += 1
         return produces < self.config.max_in_flight_requests_per_connection
 
     def _ready(
@@ -475,12 +477,14 @@ class Producer(Machine):
 
     def _next_ready_us(self, from_us: int) -> int | None:
         """The first time from ``from_us`` on at which a batch becomes ready."""
-        times = []
+        first_us = None
         for queue in self._queues:
             batch = self._candidate(queue)
             if batch is not None:
-                times.append(self._ready_us(queue, batch))
-        return min((at_us for at_us in times if at_us >= from_us), default=None)
+                at_us = self._ready_us(queue, batch)
+                if at_us >= from_us and (first_us is None or at_us < first_us):
+                    first_us = at_us
+        return first_us
 
     # Viewers -----------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from attrs import define, field
 from cluster.errors import ErrorCode
 from cluster.names import TopicIdPartition
 from storage.batch import INT32_MAX, Record, RecordBatch
-from storage.mkb1 import encode_batch
+from storage.mkb1 import DEFAULT_MAX_BATCH_BYTES, MKB1
 
 __all__ = [
     "FRAME_OVERHEAD_BYTES",
@@ -118,7 +118,7 @@ class ProducerBatch:
             producer_epoch=producer_epoch,
             base_sequence=base_sequence,
         )
-        self.frame = encode_batch(batch.assign(0, 0))
+        self.frame, _ = MKB1.encode(batch, 0, 0, DEFAULT_MAX_BATCH_BYTES)
         self.producer_epoch = producer_epoch
         self.base_sequence = base_sequence
         return self.frame
@@ -193,23 +193,28 @@ class PartitionQueue:
             takes_new: False while the producer waits to begin a new epoch: only batches that have
                 a sequence may be sent then.
         """
-        flying = [batch for batch in self.batches if batch.peer is not None]
+        oldest_flying = None
+        is_any_repeated = False
+        for batch in self.batches:
+            if batch.peer is not None:
+                oldest_flying = oldest_flying or batch
+                is_any_repeated = is_any_repeated or batch.attempts > 1
         for batch in self.batches:
             if batch.peer is not None or not (takes_new or batch.has_sequence):
                 continue
-            if is_idempotent and flying:
+            if is_idempotent and oldest_flying is not None:
                 if not self.is_established or batch.attempts > 0:
                     return None
-                if any(other.attempts > 1 for other in flying):
+                if is_any_repeated:
                     return None
-                if self._next_ordinal - flying[0].ordinal >= _BATCHES_REMEMBERED:
+                if self._next_ordinal - oldest_flying.ordinal >= _BATCHES_REMEMBERED:
                     return None
             return batch
         return None
 
     def is_held_by_other(self, leader: str) -> bool:
         """Whether another node than ``leader`` has batches that it did not answer."""
-        return any(batch.peer not in (None, leader) for batch in self.batches)
+        return any(batch.peer is not None and batch.peer != leader for batch in self.batches)
 
     def move_to(self, place: TopicIdPartition) -> None:
         """Batches are to be sent there from now on."""

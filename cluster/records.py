@@ -63,6 +63,11 @@ class BrokerRecord(MetadataRecord):
     in_controlled_shutdown: bool
     damaged_partitions: tuple[TopicIdPartition, ...] = ()
 
+    @property
+    def is_active(self) -> bool:
+        """It may lead and join ISRs."""
+        return not self.is_fenced and not self.in_controlled_shutdown
+
 
 @frozen
 class TopicRecord(MetadataRecord):

@@ -198,7 +198,8 @@ class Replica:
     @property
     def synced_end(self) -> int:
         """The end of what an answer may count as stored here: what no flush under way is for."""
-        return min(self.opened.leo, *self.flushes.values()) if self.flushes else self.opened.leo
+        leo = self.opened.leo
+        return min(leo, *self.flushes.values()) if self.flushes else leo
 
     @property
     def leader_epoch(self) -> int:

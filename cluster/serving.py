@@ -79,12 +79,13 @@ class Serving:
             if partition.topic_id not in self._core.image.topic_ids.values():
                 return ErrorCode.UNKNOWN_TOPIC_ID
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if isinstance(replica.role, Quarantined):
+        role = replica.role
+        if isinstance(role, Quarantined):
             return ErrorCode.KAFKA_STORAGE_ERROR
         return check_epoch(
-            replica.leader_epoch,
+            replica.state.leader_epoch,
             epoch if self._core.guards.fetch_epoch else NO_EPOCH,
-            is_leader=replica.leading is not None,
+            is_leader=isinstance(role, Leader),
         )
 
     # Produce -----------------------------------------------------------------------------------
@@ -101,14 +102,16 @@ class Serving:
             )
             fx.reply(src, ProduceResponse(request.correlation_id, errors))
             return
-        appends = tuple(self._append(now, each, acks, fx) for each in request.partitions)
+        appends = tuple(self._append(now, src, each, acks, fx) for each in request.partitions)
         if self._core.is_halted:
             return
         args = (src, request.correlation_id, acks, request.timeout_ms, appends)
         if not fx.stops_at("produce-appended", *args):
             self.after_append(now, fx, *args)
 
-    def _append(self, now: Now, asked: ProducePartition, acks: int, fx: Effects) -> Append:
+    def _append(
+        self, now: Now, src: str, asked: ProducePartition, acks: int, fx: Effects
+    ) -> Append:
         partition = asked.partition
         error = self.leader_error(partition, NO_EPOCH)
         if error is not ErrorCode.NONE:
@@ -121,7 +124,10 @@ class Serving:
                 return partition, ErrorCode.NOT_ENOUGH_REPLICAS, -1, -1, NO_EPOCH
         log = replica.opened
         try:
-            batch = decode_batch(asked.records, max_batch_bytes=log.config.max_batch_bytes)
+            size_bytes, most_bytes = len(asked.records), log.config.max_batch_bytes
+            if size_bytes > most_bytes:
+                raise BatchTooLarge(size_bytes, most_bytes)
+            batch = decode_batch(asked.records, max_batch_bytes=most_bytes)
             # Offsets without a record are compaction's to leave, not a client's to claim.
             is_dense = batch.last_offset_delta + 1 == len(batch.records)
             if batch.base_offset != 0 or batch.control is not None or not is_dense:
@@ -145,6 +151,8 @@ class Serving:
                 base_offset=stored.base_offset,
                 next_offset=stored.next_offset,
                 leader_epoch=stored.leader_epoch,
+                client=src,
+                acks=acks,
             )
         offsets = (stored.base_offset, stored.next_offset)
         return partition, ErrorCode.NONE, *offsets, leader.leader_epoch

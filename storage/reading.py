@@ -20,6 +20,7 @@ from storage.segment import Segment
 __all__ = ["FileSlice", "frame_at", "iter_batches", "iter_frames", "locate", "read", "slice_range"]
 
 CHUNK_BYTES = 1 << 16
+HINTS_MAX = 8
 _T = TypeVar("_T")
 
 
@@ -46,9 +47,9 @@ def locate(segment: Segment, offset: int) -> int:
     """
     if offset >= segment.next_offset:
         return segment.size_bytes
-    hint = segment.hint
-    if hint[0] == offset:
-        return hint[1]
+    hint = segment.hints.get(offset)
+    if hint is not None:
+        return hint
     return _with_index(segment, lambda: _hop_to_offset(segment, offset))
 
 
@@ -58,7 +59,8 @@ def slice_range(
     """Whole frames from the one that holds ``offset`` on, as a place in the file.
 
     They end below ``end_offset`` and fit into ``max_bytes``; with ``at_least_one`` the first frame
-    comes even if it is larger. The next range of a sequential reader begins without a look-up.
+    comes even if it is larger. The next range of a sequential reader begins without a look-up, as
+    long as no more than ``HINTS_MAX`` ranges were read by others since.
     """
     start = locate(segment, offset)
     limit = start + max_bytes
@@ -69,7 +71,10 @@ def slice_range(
         )
     if next_offset > end_offset:
         end, next_offset = locate(segment, end_offset), end_offset
-    segment.hint = (next_offset, end)
+    hints = segment.hints
+    if len(hints) >= HINTS_MAX and next_offset not in hints:
+        del hints[next(iter(hints))]
+    hints[next_offset] = end
     size_bytes = max(end - start, 0)
     fileno = segment.file().fileno()
     return FileSlice(segment.base_offset, start, size_bytes, fileno, segment.creation)

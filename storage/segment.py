@@ -42,6 +42,7 @@ class Segment:
     """See the module. Made by ``create`` or ``open``; a log adopts what a scan or a seal says.
 
     Attributes:
+        hints: positions of offsets where ranges ended that were read before.
         creation: tells files apart that had the same name one after the other; 0 for those that
             opening found. Not kept on disk.
     """
@@ -59,7 +60,7 @@ class Segment:
         "disk",
         "expires_ms",
         "gaps_end",
-        "hint",
+        "hints",
         "is_active",
         "last_position",
         "log_path",
@@ -88,7 +89,7 @@ class Segment:
         self.config = config
         self.codec = codec
         self._file: DiskFile | None = None
-        self.hint = (-1, 0)
+        self.hints: dict[int, int] = {}
         self._on_open: Callable[[Segment], None] | None = None
         self.directory = directory
         self.base_offset = base_offset
@@ -465,7 +466,7 @@ class Segment:
         self._indexes.truncate_to(offset)
         self.size_bytes = position
         self.next_offset = offset
-        self.hint = (-1, 0)
+        self.hints.clear()
         self.writes += 1
         self.max_timestamp_ms, self.last_position = measured
         self._become_active()
