@@ -1,5 +1,5 @@
 """The simulated world: virtual time, seeded choice, network, disks, faults, scenarios and checks.
 
-Here so far: keyed draws (``sim.draws``), the simulated disk (``sim.disks``) and the locator of the
-scenario files (``sim.scenario_files``).
+``README.md`` of this package says what is where. Nothing is imported here, so that a part of it
+costs no more than itself.
 """

@@ -17,13 +17,16 @@ What of trio works in a script: ``sleep``, ``current_time``, ``move_on_after``, 
 cancel scopes, all in virtual time; ``Event``, ``Lock``, ``Condition``, memory channels. Of two
 things due at the same microsecond, a timeout of trio goes first. A nursery of trio works as well,
 as long as no two of its tasks wait to run at once; its tasks cannot use this module. Waiting for
-anything outside the world (threads, files, sockets, processes, signals) ends the run.
+anything outside the world (threads, files, sockets, processes, signals) ends the run. Stepping the
+world from a script is an error: what other scripts wait for would be missed. What blocks without
+``await`` (``time.sleep``, a lock of a thread) cannot be seen: it stops everything.
 
 Left out: what scripts do with a world (``sim.scripts``); ``nursery.start``.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -49,6 +52,7 @@ __all__ = [
     "run_script",
     "sleep_us",
     "wait_for",
+    "world_of",
 ]
 
 T = TypeVar("T")
@@ -72,11 +76,17 @@ def run_script(world: World, main: Callable[..., Awaitable[T]], *args: object) -
             "run_script was called inside a run of trio, which cannot be nested: "
             "start another script with sim.baton.nursery()"
         )
+    _check_main(main)
+    if world.timeline.driver is not None:
+        raise Misuse("scripts run in this world already")
     run = Run(world)
+    world.timeline.driver = run
     try:
         value, error = trio.run(_drive, run, main, args, clock=run.clock, instruments=[run.watch])
     finally:
         run.is_over = True
+        world.timeline.driver = None
+        world.timeline.sweep()
     if error is None:
         return cast("T", value)
     if isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt) is not None:
@@ -85,7 +95,10 @@ def run_script(world: World, main: Callable[..., Awaitable[T]], *args: object) -
 
 
 async def sleep_us(us: int) -> None:
-    """Let so many microseconds of virtual time pass, 0 or more; with 0 others of now go first."""
+    """Let so many microseconds of virtual time pass, 0 or more.
+
+    With 0 the scripts that are due now go first, unless the scheduler says otherwise.
+    """
     _check_us("us", us)
     run, script = _current("sleep_us")
     await run.turns.park(script, Wait(), us)
@@ -105,6 +118,18 @@ async def wait_for(predicate: Callable[[], object], within_us: int | None = None
         _check_us("within_us", within_us)
     run, script = _current("wait_for")
     return (await run.turns.park(script, Wait(predicate), within_us)).result
+
+
+def world_of(what: str) -> World:
+    """The world in which the script that calls runs.
+
+    Args:
+        what: is called, for the error.
+
+    Raises:
+        Misuse: no script calls.
+    """
+    return _current(what)[0].world
 
 
 def nursery() -> Nursery:
@@ -191,6 +216,12 @@ def _is_in_trio() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def _check_main(main: object) -> None:
+    if inspect.iscoroutine(main):
+        main.close()
+        raise TypeError("main is a coroutine, allowed is the function itself: main, not main()")
 
 
 def _check_us(name: str, us: int) -> None:

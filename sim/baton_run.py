@@ -25,12 +25,14 @@ import trio
 
 from sim.baton_clock import VirtualClock, deadline_us
 from sim.baton_errors import BatonError, Deadlock, Misuse, RealWait
-from sim.baton_tasks import Script, body
+from sim.baton_tasks import Script, body, call
 from sim.baton_turns import Turns, World
 from sim.baton_watch import Watch
 
-__all__ = ["Run"]
+__all__ = ["ALONE_US", "Run"]
 
+ALONE_US: Final = 3_600_000_000
+"""Scripts that wait for nothing of the world so long are taken for deadlocked."""
 _PATIENCE: Final = 1_000
 """So many turns a script gets for its ending when a run has failed, before it is given up."""
 
@@ -55,6 +57,37 @@ class Run:
         self._is_parked = False
         self._is_firing = False
         self._is_ending = False
+        self._is_advancing = False
+
+    def __deepcopy__(self, memo: dict[int, object]) -> None:
+        """A copy of the world has no scripts."""
+        self.check_alone()
+
+    def check_alone(self) -> None:
+        """The world is about to be copied.
+
+        Raises:
+            Misuse: not by the only script.
+        """
+        if self.turns.running is None or len(self.watch.scripts) > 1 or self.watch.free:
+            raise Misuse(
+                "scripts are under way: a world cannot be copied while scripts run in it, "
+                "unless by the only one"
+            )
+
+    def before_step(self) -> None:
+        """The timeline is about to move.
+
+        Raises:
+            Misuse: not by the driver.
+        """
+        if not self._is_advancing:
+            script = self.turns.running
+            who = script if script is not None and script.has_baton else "a task"
+            raise Misuse(
+                f"{who} steps the world, which stands still while "
+                "scripts run: await sleep or wait_for instead, or step a copy of the world"
+            )
 
     # What the driver does ------------------------------------------------------------------------
 
@@ -76,7 +109,7 @@ class Run:
 
         async def keep_outcome(*args: object) -> None:
             try:
-                result.append(await main(*args))
+                result.append(await call(main, args))
             except BaseException as exc:  # noqa: BLE001  it leaves the run as it is
                 errors.append(exc)
 
@@ -110,7 +143,11 @@ class Run:
             if self.turns.due is None:
                 self.watch.look_at_free()
                 self.turns.enter()
-                self._advance()
+                self._is_advancing = True
+                try:
+                    self._advance()
+                finally:
+                    self._is_advancing = False
             # A callback of the world may have let tasks go on: they go to their gates first.
             if self.turns.due is not None and not self.watch.is_stirred:
                 self.watch.count(self.turns.due)
@@ -137,6 +174,7 @@ class Run:
         """Go on in time until a script has to be woken."""
         world, turns, watch = self.world, self.turns, self.watch
         fires_us = deadline_us(self._deadline)
+        alone_us = self._alone_until_us()
         while turns.due is None and not watch.is_stirred and not turns.has_arrivals():
             if fires_us is not None:
                 next_us = world.next_us()
@@ -149,6 +187,20 @@ class Run:
                 raise Deadlock("\n  ".join([heading, *watch.waits()]))
             if turns.waiters:
                 turns.ask()
+            if alone_us is not None and world.now_us > alone_us:
+                heading = f"for {ALONE_US // 1_000_000} s no script waited for the world or a time:"
+                raise Deadlock("\n  ".join([heading, *watch.waits()]))
+
+    def _alone_until_us(self) -> int | None:
+        """Until when it is not yet sure that scripts wait for each other only; None: they do not.
+
+        What is not of a script may wake them, as a watcher that sets an event: so it takes long.
+        """
+        if deadline_us(self._deadline) is not None or self.turns.has_arrivals():
+            return None
+        if any(each.wait or each.wake for each in self.watch.scripts.values()):
+            return None
+        return self.world.now_us + ALONE_US
 
     def _fire(self) -> None:
         """Let trio cancel what its next deadline is for, when it looks at the clock next."""
@@ -253,7 +305,7 @@ class Run:
         if script is None:
             raise Misuse(
                 f"{what} is for scripts, and task {task.name!r} is none: "
-                "start it in sim.baton.nursery()"
+                "start it in sim.baton.nursery(), which is cluster.nursery()"
             )
         return script
 

@@ -21,7 +21,7 @@ from sim.baton_errors import BatonError
 from sim.baton_frames import awaited
 from sim.timeline import Token
 
-__all__ = ["Holder", "Script", "Wait", "body"]
+__all__ = ["Holder", "Script", "Wait", "body", "call"]
 
 _KILLS_MAX: Final = 1_000
 
@@ -96,7 +96,7 @@ async def body(
     script: Script, function: Callable[..., Awaitable[object]], args: tuple[object, ...]
 ) -> object:
     """The coroutine of a script's task."""
-    script.coroutine = _call(function, args)
+    script.coroutine = call(function, args)
     try:
         return await _gate(script, script.coroutine)
     finally:
@@ -104,8 +104,18 @@ async def body(
         script.holder.ended(script)
 
 
-async def _call(function: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> object:
-    return await function(*args)
+async def call(function: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> object:
+    """Await what a user hands over as a script.
+
+    Raises:
+        TypeError: it is not async.
+    """
+    awaitable = function(*args)
+    if not isinstance(awaitable, Awaitable):
+        raise TypeError(
+            f"a script is an async function, to be awaited, and this one returned {awaitable!r:.60}"
+        )
+    return await awaitable
 
 
 @types.coroutine
@@ -141,11 +151,18 @@ def _gate(script: Script, coroutine: Coroutine[Any, Any, object]) -> Generator[A
             error = exc
 
 
+class _GivenUp(BaseException):
+    """Ends a coroutine that nothing else ends."""
+
+
 def _kill(coroutine: Coroutine[Any, Any, object]) -> None:
-    """Close a coroutine that may wait once more in each block that it leaves."""
+    """End a coroutine that may wait once more in each block that it leaves.
+
+    Not by ``close``: that takes one such wait for a refusal, and leaves what awaits it half done.
+    """
     for _ in range(_KILLS_MAX):
         try:
-            coroutine.throw(GeneratorExit())
+            coroutine.throw(_GivenUp())
         except BaseException:  # noqa: BLE001  nobody is there to hear of it
             return
 

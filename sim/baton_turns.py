@@ -10,6 +10,7 @@ Left out: when the baton is handed over (``sim.baton_run``).
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CoroutineType
 from typing import NoReturn, Protocol
 
 import trio
@@ -50,6 +51,8 @@ class Turns:
         self._world = world
         self._arrived: dict[int, Script] = {}
         self.waiters: list[Script] = []
+        self._yielded_us = -1
+        self._yields = 0
         self.running: Script | None = None
         self.due: Script | None = None
 
@@ -110,8 +113,9 @@ class Turns:
         self.withdraw(script)
         if within_us is not None:
             at_us = self._world.now_us + within_us
+            origin = script.origin if within_us or wait.predicate else self._last_origin()
             script.timer = self._world.timeline.at(
-                at_us, EventClass.CLIENT, script.origin, self._on_timer, script
+                at_us, EventClass.CLIENT, origin, self._on_timer, script
             )
         if wait.predicate is not None:
             self.waiters.append(script)
@@ -132,6 +136,13 @@ class Turns:
         if wait.error is not None:
             raise wait.error
         return wait
+
+    def _last_origin(self) -> str:
+        """An origin behind those of all scripts, and of those that yielded at this moment."""
+        if self._world.now_us != self._yielded_us:
+            self._yielded_us, self._yields = self._world.now_us, 0
+        self._yields += 1
+        return f"yield:{self._yields:06d}"
 
     # Entries of the timeline ---------------------------------------------------------------------
 
@@ -172,7 +183,11 @@ def _holds(wait: Wait) -> bool:
     """Whether a wait for a predicate is over; also where the predicate raises."""
     assert wait.predicate is not None
     try:
-        return bool(wait.predicate())
+        holds = wait.predicate()
+        if isinstance(holds, CoroutineType):
+            holds.close()
+            raise TypeError("a predicate is async, allowed is a plain function")
+        return bool(holds)
     except Exception as exc:  # noqa: BLE001  it is the script's, and raised there
         wait.error = exc
         return True

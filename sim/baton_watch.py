@@ -65,8 +65,8 @@ class Watch(trio.abc.Instrument):
             self._fail(
                 TwoRunnable(
                     f"tasks {other.name!r} and {task.name!r} both wait to run, and trio's order "
-                    "of the two is not deterministic: start them in sim.baton.nursery(), not in "
-                    "a nursery of trio"
+                    "of the two is not deterministic: start them in sim.baton.nursery(), which "
+                    "is cluster.nursery(), not in a nursery of trio"
                 )
             )
             break

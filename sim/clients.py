@@ -26,7 +26,7 @@ from sim.plain import plain, shown
 from sim.process import Process
 from sim.trace.kinds import Kind
 
-__all__ = ["ClientFactory", "ConsumerNotes", "ProducerNotes"]
+__all__ = ["ClientFactory", "ConsumerNotes", "ProducerNotes", "Reading"]
 
 
 class ClientFactory:
@@ -71,15 +71,19 @@ class ProducerNotes:
     """The outcomes of one producer host, over restarts too.
 
     Attributes:
-        acks: as its configuration has it.
-        unclaimed: outcomes, by incarnation and operation, for which nobody waits.
+        config: as given.
+        generated: how many values a verb has made up for it.
         produced: the event with which each open operation began.
+        told: how many operations ended how, by kind of event and partition.
+        unclaimed: outcomes, by incarnation and operation, for which nobody waits.
         awaited: whoever waits for an outcome, and keeps it then.
     """
 
-    acks: int
-    unclaimed: dict[OperationKey, Outcome] = field(factory=dict)
+    config: ProducerConfig
+    generated: int = 0
     produced: dict[OperationKey, int] = field(factory=dict)
+    told: dict[tuple[Kind, str], int] = field(factory=dict)
+    unclaimed: dict[OperationKey, Outcome] = field(factory=dict)
     awaited: dict[OperationKey, dict[OperationKey, Outcome]] = field(factory=dict)
 
     def begin(self, host: Host, operation: int, number: int) -> None:
@@ -107,7 +111,7 @@ class ProducerNotes:
         for outcome in machine.take_outcomes():
             key = process.incarnation, outcome.operation
             self.awaited.pop(key, self.unclaimed)[key] = outcome
-            args: dict[str, Any] = {"operation": outcome.operation, "acks": self.acks}
+            args: dict[str, Any] = {"operation": outcome.operation, "acks": self.config.acks}
             if outcome.partition is not None:
                 args["partition"] = str(outcome.partition)
             if outcome.kind is OutcomeKind.ACKED:
@@ -115,24 +119,72 @@ class ProducerNotes:
             if outcome.error_code.number:
                 args["error"] = outcome.error_code.name
             kind = _KINDS[outcome.kind]
+            told = kind, args.get("partition", "")
+            self.told[told] = self.told.get(told, 0) + 1
             begun = self.produced.pop(key, number)
             cause = (number,) if begun == number else (number, begun)
-            kernel.trace.emit(kernel.timeline.now_us, host.name, kind, cause, args)
+            event = kernel.trace.emit(kernel.timeline.now_us, host.name, kind, cause, args)
+            if kernel.observer is not None:
+                kernel.observer.on_outcome(host.name, outcome, self.config.acks, event)
+
+
+@define(eq=False)
+class Reading:
+    """So many records of one partition (topic and number) that somebody waits for."""
+
+    place: tuple[str, int]
+    count: int
+    records: list[PolledRecord] = field(factory=list)
+
+    @property
+    def missing(self) -> int:
+        return self.count - len(self.records)
 
 
 @define(eq=False)
 class ConsumerNotes:
     """The events and records of one consumer host, in order.
 
+    No more is polled than somebody waits for.
+
     Attributes:
-        assigned: the partitions that it reads.
-        wanted: how many records were asked for so far; no more are polled.
+        config: as given.
+        records: all that were polled.
+        assigned: the partitions that the process of ``incarnation`` reads.
+        readings: those that miss records, oldest first; records go to the first of a partition.
+        returned: records of readings that were given up, for the next ones.
     """
 
+    config: ConsumerConfig
     events: list[ConsumerEvent] = field(factory=list)
     records: list[PolledRecord] = field(factory=list)
     assigned: tuple[tuple[str, int], ...] = ()
-    wanted: int = 0
+    incarnation: int = -1
+    readings: list[Reading] = field(factory=list)
+    returned: dict[tuple[str, int], list[PolledRecord]] = field(factory=dict)
+
+    def begin(self, place: tuple[str, int], count: int) -> Reading:
+        """Wait for records."""
+        reading = Reading(place, count)
+        self.readings.append(reading)
+        self._hand_out(place, self.returned.pop(place, []))
+        return reading
+
+    def give_up(self, reading: Reading) -> None:
+        """Nobody waits for these any more; what has come goes to whoever waits next."""
+        if reading in self.readings:
+            self.readings.remove(reading)
+            self._hand_out(reading.place, reading.records)
+
+    def _hand_out(self, place: tuple[str, int], records: list[PolledRecord]) -> None:
+        for reading in [each for each in self.readings if each.place == place]:
+            taken = reading.missing
+            reading.records += records[:taken]
+            records = records[taken:]
+            if not reading.missing:
+                self.readings.remove(reading)
+        if records:
+            self.returned[place] = records
 
     def take(self, process: Process, number: int) -> None:
         """Take down what became known in a handler, whose event is ``number``."""
@@ -145,9 +197,13 @@ class ConsumerNotes:
             args = {"event": type(event).__name__}
             args |= {key: plain(value) for key, value in event._asdict().items()}
             now_us, name = kernel.timeline.now_us, process.host.name
-            kernel.trace.emit(now_us, name, Kind.POSITION, (number,), args)
-        if self.wanted > len(self.records):
-            for record in machine.poll(self.wanted - len(self.records)):
+            told = kernel.trace.emit(now_us, name, Kind.POSITION, (number,), args)
+            if kernel.observer is not None:
+                kernel.observer.on_position(name, event, told)
+        for place in dict.fromkeys(reading.place for reading in self.readings):
+            missing = sum(each.missing for each in self.readings if each.place == place)
+            polled = machine.poll(missing, only=place)
+            for record in polled:
                 self.records.append(record)
                 args = {
                     "partition": str(record.partition),
@@ -156,4 +212,7 @@ class ConsumerNotes:
                     "value": shown(record.value),
                 }
                 now_us, name = kernel.timeline.now_us, process.host.name
-                kernel.trace.emit(now_us, name, Kind.POLL, (number,), args)
+                told = kernel.trace.emit(now_us, name, Kind.POLL, (number,), args)
+                if kernel.observer is not None:
+                    kernel.observer.on_polled(name, record, told)
+            self._hand_out(place, polled)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, get_args
 
 from attrs import field, frozen
 
@@ -20,6 +20,7 @@ from cluster.controller import Controller
 from cluster.guards import Guards
 from cluster.machine import Machine
 from cluster.names import CONTROLLER
+from sim.clocks import HostClock
 from sim.disk_names import NamesMode
 from sim.disk_speed import DiskSpeed
 from sim.latency import NetworkConfig
@@ -70,6 +71,18 @@ class ControllerFactory(Protocol):
     ) -> Machine: ...
 
 
+def _require(holds: bool, text: str) -> None:
+    if not holds:
+        raise InvalidConfig(text)
+
+
+def _require_range(name: str, value: tuple[int, int]) -> None:
+    _require(
+        0 <= value[0] <= value[1] <= 3_600 * _PPM,
+        f"{name} is {value}, allowed is a range from 0 to an hour",
+    )
+
+
 @frozen(kw_only=True)
 class ClockConfig:
     """A host's clocks at the beginning.
@@ -84,6 +97,12 @@ class ClockConfig:
     wall_ppm: int = 0
     mono_ppm: int = 0
     jitter_ppm: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        try:
+            HostClock(wall_ppm=self.wall_ppm, mono_ppm=self.mono_ppm, jitter_ppm=self.jitter_ppm)
+        except ValueError as error:
+            raise InvalidConfig(str(error)) from error
 
 
 @frozen(kw_only=True)
@@ -103,10 +122,16 @@ class DiskConfig:
     writeback_us: tuple[int, int] | None = None
     speed: DiskSpeed = field(factory=DiskSpeed)
 
-
-def _require(holds: bool, text: str) -> None:
-    if not holds:
-        raise InvalidConfig(text)
+    def __attrs_post_init__(self) -> None:
+        modes = get_args(NamesMode)
+        _require(
+            self.names_mode in modes,
+            f"names_mode is {self.names_mode!r}, allowed are {', '.join(modes)}",
+        )
+        size = self.capacity_bytes
+        _require(size is None or size >= 0, f"capacity_bytes is {size}, allowed is 0 or more")
+        if self.writeback_us is not None:
+            _require_range("writeback_us", self.writeback_us)
 
 
 @frozen(kw_only=True)
@@ -140,11 +165,7 @@ class ClusterConfig:
             f"brokers is {self.brokers}, allowed is 1..{_BROKERS_MAX}",
         )
         for name in ("cpu_us", "background_us"):
-            low, high = getattr(self, name)
-            _require(
-                0 <= low <= high <= 3_600 * _PPM,
-                f"{name} is {(low, high)}, allowed is a range from 0 to an hour",
-            )
+            _require_range(name, getattr(self, name))
         for name in (
             "eligible_leader_replicas",
             "broker_session_timeout_ms",

@@ -28,9 +28,11 @@ __all__ = ["Departures", "has_references"]
 
 def has_references(message: Message) -> bool:
     """Whether a message has to be read when it leaves."""
-    return isinstance(message, FetchResponse) and any(
-        result.range_ref is not None for result in message.partitions
-    )
+    if isinstance(message, FetchResponse):
+        for result in message.partitions:
+            if result.range_ref is not None:
+                return True
+    return False
 
 
 @define(eq=False)
@@ -79,12 +81,13 @@ class Departures:
         message = frame.message
         waited_us = self._timeline.now_us - frame.departs_us
         is_late = limit is not None and waited_us > 0
-        if message is None or not (is_late or has_references(message)):
+        is_to_be_read = message is not None and has_references(message)
+        if message is None or not (is_late or is_to_be_read):
             self._launcher.launch(link, frame)
             return
         more = {"by_us": waited_us} if is_late else {}
         by = limit if is_late else None
-        if has_references(message):
+        if is_to_be_read:
             filled = self._hosts.transmit(link.src, message)
             if filled is None:
                 event = self._launcher.drop(link, frame, link.src, "unread", by)

@@ -10,6 +10,7 @@ import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from sim.disk_crash import Inode
 from sim.disk_faults import DiskFault, FaultPlan
@@ -47,9 +48,12 @@ class DiskCore:
         fuses: where the power goes off.
         on_call: told of each call that took effect: operation, path, position, size in bytes. See
             ``report``.
+        on_full: told of each call for which there is no room: operation and path.
         on_strike: told of each fault that strikes: the fault, operation and path of the call. It
             hears so before the call has its effect, or fails.
         is_read_only: a read-only remount, up to the next power cut.
+        rewrites: how often bytes changed behind the process's back, by no call: bit rot, pages that
+            a failed sync took back. Power cuts and replaced files are not counted.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class DiskCore:
         self.fuses = Fuses()
         self.on_call: Callable[[str, Path, int, int], None] | None = None
         self.on_strike: Callable[[DiskFault, str, Path], None] | None = None
+        self.on_full: Callable[[str, Path], None] | None = None
         self.draws = draws
         self._backing = backing
         self._root = root
@@ -94,6 +99,7 @@ class DiskCore:
         self._graves: set[int] = set()
         self.locks: set[int] = set()
         self.serial = 0
+        self.rewrites = 0
         self._in_progress: int | None = None
         self.incarnation = 0
         self.late_reports: dict[int, DiskFault] = {}
@@ -202,6 +208,12 @@ class DiskCore:
         self.inodes = {}
         self._adopt_all()
         self.come_up()
+
+    def fail_full(self, operation: str, path: Path) -> NoReturn:
+        """There is no room for what a call would store."""
+        if self.on_full is not None:
+            self.on_full(operation, path)
+        raise disk_error(operation, path, errno.ENOSPC)
 
     def fail(self, fault: DiskFault | None, operation: str, path: Path) -> None:
         if fault is not None and fault.kind == "error":
@@ -338,6 +350,7 @@ class DiskCore:
 
     def place_bytes(self, inode: Inode, position: int, data: bytes) -> None:
         """Change visible and durable bytes alike."""
+        self.rewrites += 1
         old = self.handle_of(inode).read_at(position, len(data))
         self.handle_of(inode).write_at(position, data)
         serial = self.next_serial()
@@ -346,6 +359,7 @@ class DiskCore:
 
     def revert(self, inode: Inode) -> None:
         """Show what the platter has of the phantom pages; the rest stays pending as one write."""
+        self.rewrites += 1
         state = inode.state
         start = state.window_start()
         visible = self._visible(inode, start)

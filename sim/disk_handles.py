@@ -109,7 +109,7 @@ class SimFile:
             if fits < growth:
                 part = data[: max(len(data) - growth + fits, 0)]
                 self._store_of_failing(operation, handle, position, part)
-                raise disk_error(operation, self._path, errno.ENOSPC)
+                disk.fail_full(operation, self._path)
         self._store_part(handle, position, data)
         if disk.on_call is not None:
             disk.on_call(operation, self._path, position, len(data))
@@ -167,7 +167,7 @@ class SimFile:
             raise disk_error("truncate", self._path, errno.EINVAL)
         self._check_writable("truncate")
         if size_bytes > state.size and disk.room(size_bytes - state.size) < size_bytes - state.size:
-            raise disk_error("truncate", self._path, errno.ENOSPC)
+            disk.fail_full("truncate", self._path)
         handle = disk.handle_of(self._inode)
         old = b""
         if size_bytes < state.size:

@@ -187,16 +187,23 @@ class SimDisk(DiskCore):
 
     # Power and process ---------------------------------------------------------------------------
 
-    def arm_fuse(self, calls: int, *, kills: bool = False) -> None:
+    def arm_fuse(self, calls: int, *, kills: bool = False, fault: str = "") -> None:
         """Cut the power inside the ``calls``-th call from now (1 is the next): ``PowerCut``.
 
         A call that changes something is under way then: images with and without it are legal.
-        With ``kills`` only the process ends, after the call: ``ProcessKill``.
+        With ``kills`` only the process ends, after the call: ``ProcessKill``. ``fault`` is an id
+        that ``fuses.blown`` has then.
         """
-        self.fuses.arm(calls, kills=kills)
+        self.fuses.arm(calls, kills=kills, fault=fault)
 
     def arm_fuse_at(
-        self, operation: str, path_suffix: str, hit: int = 1, *, kills: bool = False
+        self,
+        operation: str,
+        path_suffix: str,
+        hit: int = 1,
+        *,
+        kills: bool = False,
+        fault: str = "",
     ) -> None:
         """Cut the power inside the ``hit``-th call from now of one operation on such paths.
 
@@ -207,11 +214,11 @@ class SimDisk(DiskCore):
             operation: one of ``sim.disk_fuses.OPERATIONS``.
             path_suffix: how the path ends; empty for every path. A rename is known by its old path.
         """
-        self.fuses.arm_at(operation, path_suffix, hit, kills=kills)
+        self.fuses.arm_at(operation, path_suffix, hit, kills=kills, fault=fault)
 
-    def disarm_fuse(self) -> None:
-        """Take all fuses out."""
-        self.fuses.disarm()
+    def disarm_fuse(self, fault: str | None = None) -> None:
+        """Take all fuses out, or those of one fault."""
+        self.fuses.disarm(fault)
 
     def kill(self) -> None:
         """The process ends: handles and locks go, the page cache stays."""
@@ -322,6 +329,32 @@ class SimDisk(DiskCore):
         self.place_bytes(inode, byte, bytes([old[0] ^ (1 << bit)]))
         self.let_go(inode)
 
+    def overwrite(self, path: Path, byte: int, data: bytes) -> None:
+        """The platter's copy becomes ``data`` there, and so does what is read.
+
+        Raises:
+            ValueError: it would reach behind the end of the file.
+        """
+        inode = self._inode_at(path)
+        if byte + len(data) > inode.state.size:
+            end = inode.state.size
+            raise ValueError(f"{len(data)} bytes at {byte} are behind the end of {path} ({end})")
+        self.place_bytes(inode, byte, data)
+        self.let_go(inode)
+
+    def shorten(self, path: Path, size_bytes: int) -> None:
+        """The file ends there, on the platter too; what is left of it is durable."""
+        inode = self._inode_at(path)
+        state = inode.state
+        if size_bytes < state.size:
+            self.rewrites += 1
+            handle = self.handle_of(inode)
+            old = handle.read_at(size_bytes, state.size - size_bytes)
+            handle.truncate(size_bytes)
+            state.note_truncate(self.next_serial(), size_bytes, old)
+            state.sync(self.serial)
+            self.let_go(inode)
+
     def spoil_sectors(self, path: Path, byte: int, size_bytes: int = SECTOR_BYTES) -> None:
         """Reads of these sectors fail with EIO until they are written again."""
         last = (byte + size_bytes - 1) // SECTOR_BYTES
@@ -361,7 +394,7 @@ class SimDisk(DiskCore):
         twin.names = self.names.copy()
         twin.faults = self.faults.copy()
         twin.fuses = self.fuses.copy()
-        twin.on_call = twin.on_strike = None
+        twin.on_call = twin.on_strike = twin.on_full = None
         twin.calls = list(self.calls)
         twin.locks = set()
         twin._graves = set(self._graves)

@@ -91,7 +91,9 @@ class Stream:
 
     def below(self, limit: int, ordinal: int) -> int:
         """A number from 0 to ``limit - 1``; ``limit`` is 1 to 2^32."""
-        return (self.bits(ordinal) * limit) >> _BITS
+        state = self._state.copy()
+        state.update(b"i%d;" % ordinal)
+        return (int.from_bytes(state.digest(), "big") * limit) >> _BITS
 
     def chance(self, parts_per_million: int, ordinal: int) -> bool:
         """True in so many of a million cases."""

@@ -7,6 +7,8 @@ Left out: what a frame finds when it arrives (``sim.network``).
 
 from __future__ import annotations
 
+from typing import Final
+
 from attrs import define
 
 from sim.departures import Departures
@@ -17,6 +19,11 @@ from sim.timeline import EventClass, Timeline
 from sim.trace.kinds import Kind
 
 __all__ = ["Endings"]
+
+RETRANSMIT_PAUSE_US: Final = 200_000
+"""TCP sends what is not acknowledged again after this, then after twice as long, and so on."""
+DIAL_PAUSE_US: Final = 1_000_000
+"""The same of the first packet of a connection."""
 
 
 @define(eq=False)
@@ -64,6 +71,19 @@ class Endings:
             if way.dst != half_open and not connection.has_ended[side]:
                 connection.is_told[side] = True
                 self.hear_at(self._timeline.now_us, way, connection, event)
+
+    def repeat(self, link: Link, connection: Connection, cause: int) -> None:
+        """``link.dst`` has power again: frames that were lost there come again, and are refused."""
+        is_waiting = connection.is_dialled or connection.lost_us >= 0
+        if not is_waiting or connection.is_broken or connection.has_ended[link.side]:
+            return
+        first_us = connection.opened_us if connection.is_dialled else connection.lost_us
+        pause_us = DIAL_PAUSE_US if connection.is_dialled else RETRANSMIT_PAUSE_US
+        at_us = first_us
+        while at_us < self._timeline.now_us:
+            at_us += pause_us
+            pause_us *= 2
+        self.hear_at(at_us, link.reverse, connection, cause)
 
     def hear_at(self, at_us: int, way: Link, connection: Connection, cause: int) -> None:
         """``way.dst`` hears of the end at a time, over no link."""

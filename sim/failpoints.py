@@ -8,13 +8,20 @@ Left out: carrying it out (``sim.hosts``).
 
 from __future__ import annotations
 
+from typing import Final
+
 from attrs import define, field, frozen
 
 from cluster.failpoints import FAILPOINTS
+from sim.disk_images import CRASH_MODES
 
-__all__ = ["FAILPOINT_ACTIONS", "CrashLoopPlan", "Failpoint", "Failpoints"]
+__all__ = ["ENDS", "FAILPOINT_ACTIONS", "IMAGES", "CrashLoopPlan", "Failpoint", "Failpoints"]
 
 FAILPOINT_ACTIONS = ("process", "power", "pause", "yield")
+ENDS: Final = ("process", "power")
+"""How a process can end without warning: alone, or with the power of its host."""
+IMAGES: Final = ("lost", "kept", "drawn", *(m for m in CRASH_MODES if m not in ("lost", "kept")))
+"""What a power loss can leave of a disk."""
 
 
 @frozen(kw_only=True)
@@ -41,6 +48,8 @@ class Failpoint:
         if self.action not in FAILPOINT_ACTIONS:
             allowed = ", ".join(FAILPOINT_ACTIONS)
             raise ValueError(f"action is {self.action!r}, allowed are {allowed}")
+        if self.image not in IMAGES:
+            raise ValueError(f"image is {self.image!r}, allowed are {', '.join(IMAGES)}")
         if self.hit < 1 or self.duration_us < 0:
             raise ValueError(
                 f"hit is {self.hit}, allowed is 1 or more; duration_us is {self.duration_us}, "

@@ -6,13 +6,15 @@ out: when they strike (``sim.plans``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import field, frozen
 
+from sim.clocks import HostClock
 from sim.disk_faults import DiskFault
 from sim.disk_speed import SlowDisk, StalledDisk
-from sim.failpoints import CrashLoopPlan
+from sim.failpoints import ENDS, IMAGES, CrashLoopPlan
 from sim.hosts import Host
 from sim.network_rules import Rule
 
@@ -46,6 +48,13 @@ class HostFault:
     id: str
     node: str
 
+    def check(self, host: Host) -> None:
+        """Look whether it can strike this host at all.
+
+        Raises:
+            ValueError: it cannot; says why.
+        """
+
     def begin(self, host: Host, number: int) -> None:
         """Strike; ``number`` is the event that says so."""
         raise NotImplementedError
@@ -65,19 +74,31 @@ def _at_least(least: int) -> Any:
     return check
 
 
+def _one_of(allowed: Sequence[str]) -> Any:
+    def check(fault: object, attribute: Any, value: str) -> None:
+        if value not in allowed:
+            raise ValueError(f"{attribute.name} is {value!r}, allowed are {', '.join(allowed)}")
+
+    return check
+
+
 # Processes ---------------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)
 class Crash(HostFault):
-    """The process ends (``how`` is ``process`` or ``power``); at the end it is started again."""
+    """The process ends (``how`` is ``process`` or ``power``); at the end it is started again.
 
-    how: str = "process"
-    image: str = "lost"
+    A host that is down loses its power all the same, one that is off loses nothing more.
+    """
+
+    how: str = field(default="process", validator=_one_of(ENDS))
+    image: str = field(default="lost", validator=_one_of(IMAGES))
 
     def begin(self, host: Host, number: int) -> None:
         if self.how == "power":
-            host.cut_power((number,), self.image, fault=self.id)
+            if host.is_on:
+                host.cut_power((number,), self.image, fault=self.id)
         elif host.is_running:
             host.kill((number,), fault=self.id)
 
@@ -92,20 +113,24 @@ class CrashLoop(HostFault):
 
     The process that runs is ended. It is started ``restart_after_us`` later and ends in disk call
     ``calls[0]`` from then on, is started again and ends in ``calls[1]``, and so on; the start after
-    the last one is left alone. So 3 stands for the third call of recovery.
+    the last one is left alone. So 3 stands for the third call of recovery. At the end, a process
+    that waits for its next start is started. A host has one loop: a second takes its place.
     """
 
     calls: tuple[int, ...] = field(validator=lambda *a: _check_calls(a[2]))
-    how: str = "process"
-    image: str = "lost"
+    how: str = field(default="process", validator=_one_of(ENDS))
+    image: str = field(default="lost", validator=_one_of(IMAGES))
     restart_after_us: int = field(default=1_000_000, validator=_at_least(0))
+
+    def check(self, host: Host) -> None:
+        host.require_disk()
 
     def begin(self, host: Host, number: int) -> None:
         loop = CrashLoopPlan(self.id, self.calls, self.how, self.image, self.restart_after_us)
         host.begin_loop(loop, number)
 
     def end(self, host: Host, number: int) -> None:
-        host.end_loop()
+        host.end_loop(self.id, number)
 
 
 def _check_calls(calls: tuple[int, ...]) -> None:
@@ -115,15 +140,17 @@ def _check_calls(calls: tuple[int, ...]) -> None:
 
 @frozen(kw_only=True)
 class HostPause(HostFault):
-    """The host handles nothing: a long garbage collection, a stopped virtual machine."""
+    """The host handles nothing: a long garbage collection, a stopped virtual machine.
+
+    Of several at a time the last ends the pause. A process that is started meanwhile runs.
+    """
 
     def begin(self, host: Host, number: int) -> None:
-        if host.is_running and not host.is_paused:
-            host.pause((number,), fault=self.id)
+        if host.is_running:
+            host.pause((number,), by=self.id, fault=self.id)
 
     def end(self, host: Host, number: int) -> None:
-        if host.is_paused:
-            host.resume((number,))
+        host.end_pause(self.id, (number,))
 
 
 @frozen(kw_only=True)
@@ -149,7 +176,7 @@ class BackgroundHold(HostFault):
         host.hold_work(self.id, self.kinds)
 
     def end(self, host: Host, number: int) -> None:
-        host.let_work_go(self.id)
+        host.let_work_go(self.id, number)
 
 
 # Clocks ------------------------------------------------------------------------------------------
@@ -168,47 +195,65 @@ class ClockStep(HostFault):
 
 @frozen(kw_only=True)
 class ClockDrift(HostFault):
-    """Clocks run fast or slow, in millionths; at the end they keep time again from where they are.
+    """Clocks run fast or slow, in millionths; at the end they run on from where they are.
 
-    One that was drifting from the beginning (``ClockConfig``) drifts no more behind this fault.
+    They run then as they did at the beginning of the world (``ClockConfig``). Of several at a time
+    the newest counts.
     """
 
     wall_ppm: int = 0
     mono_ppm: int = 0
 
+    def __attrs_post_init__(self) -> None:
+        HostClock(wall_ppm=self.wall_ppm, mono_ppm=self.mono_ppm)
+
     def begin(self, host: Host, number: int) -> None:
-        now_us = host.kernel.timeline.now_us
-        host.clock.set_drift(now_us, wall_ppm=self.wall_ppm, mono_ppm=self.mono_ppm)
-        host.reclock()
+        host.drifts[self.id] = (self.wall_ppm, self.mono_ppm)
+        host.set_drift()
 
     def end(self, host: Host, number: int) -> None:
-        host.clock.set_drift(host.kernel.timeline.now_us, wall_ppm=0, mono_ppm=0)
-        host.reclock()
+        del host.drifts[self.id]
+        host.set_drift()
 
 
 @frozen(kw_only=True)
 class ClockFreeze(HostFault):
-    """The wall clock stands, with ``also_mono`` the monotonic one too."""
+    """The wall clock stands, with ``also_mono`` the monotonic one too.
+
+    Of several at a time, each clock stands until the last that holds it ends.
+    """
 
     also_mono: bool = False
 
     def begin(self, host: Host, number: int) -> None:
-        host.clock.freeze(host.kernel.timeline.now_us, also_mono=self.also_mono)
-        host.reclock()
+        host.freezes[self.id] = self.also_mono
+        host.set_frozen()
 
     def end(self, host: Host, number: int) -> None:
-        host.clock.thaw(host.kernel.timeline.now_us)
-        host.reclock()
+        del host.freezes[self.id]
+        host.set_frozen()
 
 
 # Disks -------------------------------------------------------------------------------------------
 
 
 @frozen(kw_only=True)
-class DiskCallFault(HostFault):
+class _OfDisk(HostFault):
+    """What strikes a disk, so that the node has to have one."""
+
+    def check(self, host: Host) -> None:
+        host.require_disk()
+
+
+@frozen(kw_only=True)
+class DiskCallFault(_OfDisk):
     """Calls of the disk fail or lie, as ``fault`` says; its id is this one's."""
 
     fault: DiskFault
+
+    def __attrs_post_init__(self) -> None:
+        if self.fault.id != self.id:
+            raise ValueError(f"id of the disk fault is {self.fault.id!r}, allowed is {self.id!r}")
 
     def begin(self, host: Host, number: int) -> None:
         host.require_disk().files.faults.add(self.fault)
@@ -218,7 +263,7 @@ class DiskCallFault(HostFault):
 
 
 @frozen(kw_only=True)
-class DiskSlow(HostFault):
+class DiskSlow(_OfDisk):
     """Calls take ``factor_ppm`` millionths of their time, and ``addend_us`` more."""
 
     factor_ppm: int = field(default=1_000_000, validator=_at_least(0))
@@ -239,7 +284,7 @@ class DiskSlow(HostFault):
 
 
 @frozen(kw_only=True)
-class DiskStall(HostFault):
+class DiskStall(_OfDisk):
     """No call of the disk completes for ``duration_us``; the length is known when it begins."""
 
     duration_us: int = field(validator=_at_least(1))
@@ -254,7 +299,7 @@ class DiskStall(HostFault):
 
 
 @frozen(kw_only=True)
-class DiskFill(HostFault):
+class DiskFill(_OfDisk):
     """``free_bytes`` of room are left; at the end there is as much as before."""
 
     free_bytes: int = field(validator=_at_least(0))

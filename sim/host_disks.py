@@ -29,7 +29,7 @@ class HostDisk:
 
     Attributes:
         queue: what calls cost.
-        image: what a fuse that cuts the power leaves of the files.
+        images: what a fuse that cuts the power leaves of the files, by fault.
         full_at: limits of the disk's size by fault.
     """
 
@@ -37,7 +37,7 @@ class HostDisk:
     name: str
     files: SimDisk
     queue: DiskQueue
-    image: str = "lost"
+    images: dict[str, str] = field(factory=dict)
     full_at: dict[str, int] = field(factory=dict)
     _delays: Stream = field(init=False)
     _write_backs: int = 0
@@ -57,6 +57,11 @@ class HostDisk:
         """The room that ``fill`` took is there again."""
         self.full_at.pop(fault_id, None)
         self._limit()
+
+    def full_by(self) -> str | None:
+        """The fault that leaves the least room; None where it is the disk's own size."""
+        by = min(self.full_at, key=lambda fault_id: self.full_at[fault_id], default=None)
+        return by if by and self.full_at[by] == self.files.capacity_bytes else None
 
     def _limit(self) -> None:
         limits = list(self.full_at.values())

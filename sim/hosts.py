@@ -20,16 +20,19 @@ from cluster.lanes import Lane
 from cluster.machine import Machine
 from cluster.names import TopicIdPartition
 from sim.clocks import HostClock
+from sim.cluster_config import ClockConfig
 from sim.disk_core import ProcessKill
 from sim.disk_crash import Manifest
 from sim.draws import Stream
 from sim.failpoints import CrashLoopPlan, Failpoint, Failpoints
 from sim.host_disks import HostDisk, losses_of
 from sim.kernel import Kernel
+from sim.meter import Strike
 from sim.plain import plain
 from sim.process import Process
 from sim.timeline import EventClass
 from sim.trace.kinds import Kind
+from sim.trace.lines import EventNumber
 from storage.errors import StorageError
 from storage.log_durability import Work
 
@@ -51,7 +54,10 @@ class Host:
         starts: how often a process was started.
         is_on: whether the host has power.
         adapter: called behind each handler with the process and the handler's event.
-        started_incompletely: why the last start failed, if it did.
+        failed_start: why the last start failed, if it did.
+        begun: events at which the faults that are active on this host began, by id.
+        pauses: what keeps the process paused: ids of faults, ``""`` for a step.
+        drifts, freezes: of the clock, by fault; the newest drift counts.
     """
 
     name: str
@@ -68,6 +74,10 @@ class Host:
     cpu_factors: dict[str, int] = field(factory=dict)
     loop: CrashLoopPlan | None = None
     loop_at: int = 0
+    begun: dict[str, int] = field(factory=dict)
+    pauses: dict[str, None] = field(factory=dict)
+    drifts: dict[str, tuple[int, int]] = field(factory=dict)
+    freezes: dict[str, bool] = field(factory=dict)
     held_work: dict[str, frozenset[str]] = field(factory=dict)
     kept_work: list[tuple[TopicIdPartition | None, Work, int]] = field(factory=list)
     failed_start: StorageError | None = None
@@ -88,6 +98,7 @@ class Host:
         if self.disk is not None:
             self.disk.files.on_call = self._on_disk_call
             self.disk.files.on_strike = self._on_strike
+            self.disk.files.on_full = self._on_full
 
     # Life --------------------------------------------------------------------------------------
 
@@ -111,14 +122,17 @@ class Host:
     def start(self, cause: tuple[int, ...] = (), **args: Any) -> None:
         """Start a process; the host has power from now on."""
         assert self.process is None
-        self.is_on = True
+        was_off, self.is_on = not self.is_on, True
         self.failed_start = None
+        begun = EventNumber(self.kernel.trace.count + 1)
         machine = self.build(self)
         self.process = Process(self, machine, self.starts, self.is_single_lane)
         self.starts += 1
         if self.loop is not None:
             self._arm_loop(self.loop)
         self.process.start(cause, {"incarnation": self.process.incarnation, **args})
+        if was_off:
+            self.kernel.network.power_returned(self.name, begun)
 
     def stop(self, cause: tuple[int, ...] = ()) -> None:
         """Ask the process to shut down in order."""
@@ -131,6 +145,7 @@ class Host:
         self._end_process(number, is_silent=False)
         if self.disk is not None:
             self.disk.files.kill()
+        self._tell_end("process", number)
         return number
 
     def cut_power(self, cause: tuple[int, ...] = (), image: str = "lost", **more: Any) -> int:
@@ -140,6 +155,9 @@ class Host:
             image: ``lost`` (everything that may be lost), ``kept``, ``drawn``, or a crash mode.
         """
         manifest = None
+        observer = self.kernel.observer
+        if observer is not None:
+            observer.before_power_cut(self.name)
         if self.disk is not None:
             mode = None if image == "drawn" else image
             self.manifest = manifest = self.disk.files.power_cut(mode=mode)
@@ -149,14 +167,24 @@ class Host:
         if manifest is not None:
             for args in losses_of(manifest):
                 self._emit(Kind.LOST, (number,), dict(args))
+        self._tell_end("power", number)
         return number
 
     def on_cut(self, end: BaseException, number: int) -> None:
         """A fuse blew inside a handler."""
+        disk = self.require_disk()
+        fault = disk.files.fuses.blown
+        args = {"fault": fault} if fault else {}
+        cause = self.cause_of(fault, number)
         if isinstance(end, ProcessKill):
-            self.kill((number,))
+            self.kill(cause, **args)
         else:
-            self.cut_power((number,), "lost" if self.disk is None else self.disk.image)
+            self.cut_power(cause, disk.images.get(fault, "lost"), **args)
+
+    def cause_of(self, fault_id: str, number: int) -> tuple[int, ...]:
+        """What to cite for an effect of a fault inside the handler of an event."""
+        begun = self.begun.get(fault_id)
+        return (number,) if begun is None else (begun, number)
 
     def on_stopped(self, number: int) -> None:
         """The machine has stopped, in order or because its disk failed."""
@@ -164,6 +192,7 @@ class Host:
         self._end_process(done, is_silent=False)
         if self.disk is not None:
             self.disk.files.kill()
+        self._tell_end("stop", done)
 
     def on_failed_start(self, error: StorageError, number: int) -> None:
         """The process could not open its directory, and has ended."""
@@ -173,10 +202,12 @@ class Host:
         self._end_process(done, is_silent=False)
         if self.disk is not None:
             self.disk.files.kill()
+        self._tell_end("start-failed", done)
 
     def _end_process(self, number: int, *, is_silent: bool) -> None:
         process, self.process = self.process, None
         self.kept_work.clear()
+        self.pauses.clear()
         if process is not None:
             process.end()
             self.show(number)
@@ -188,6 +219,10 @@ class Host:
             self.kernel.timeline.at(
                 at_us, EventClass.FAULT, f"loop:{self.name}", self._restart, self.loop, number
             )
+
+    def _tell_end(self, how: str, number: int) -> None:
+        if self.kernel.observer is not None:
+            self.kernel.observer.on_end(self.name, how, number)
 
     def _emit(self, kind: Kind, cause: tuple[int, ...], args: dict[str, Any]) -> int:
         kernel = self.kernel
@@ -207,57 +242,94 @@ class Host:
         trace.attach(number, _changes(self.shown, fields))
         self.shown = fields
 
+    # The clock ---------------------------------------------------------------------------------
+
     def reclock(self) -> None:
         """The clock was changed: timers are due at other times."""
         if self.process is not None:
             self.process.reclock()
 
+    def set_drift(self) -> None:
+        """``drifts`` has changed."""
+        begun = self.kernel.config.clocks.get(self.name, ClockConfig())
+        drifts = [(begun.wall_ppm, begun.mono_ppm), *self.drifts.values()]
+        wall_ppm, mono_ppm = drifts[-1]
+        self.clock.set_drift(self.kernel.timeline.now_us, wall_ppm=wall_ppm, mono_ppm=mono_ppm)
+        self.reclock()
+
+    def set_frozen(self) -> None:
+        """``freezes`` has changed."""
+        now_us = self.kernel.timeline.now_us
+        self.clock.thaw(now_us)
+        if self.freezes:
+            self.clock.freeze(now_us, also_mono=any(self.freezes.values()))
+        self.reclock()
+
     # Pausing -----------------------------------------------------------------------------------
 
-    def pause(self, cause: tuple[int, ...] = (), **args: Any) -> int:
-        """Handle nothing until ``resume``. Returns the event."""
+    def pause(self, cause: tuple[int, ...] = (), *, by: str = "", **args: Any) -> int:
+        """Handle nothing until ``resume``, or until what pauses it has ended. Returns the event."""
         assert self.process is not None
+        self.pauses[by] = None
         self.process.is_paused = True
         number = self._emit(Kind.PAUSE, cause, args)
         self.show(number)
+        if self.kernel.observer is not None:
+            self.kernel.observer.on_disturbed(self.name)
         return number
 
     def resume(self, cause: tuple[int, ...] = (), **args: Any) -> None:
-        """Go on; what came meanwhile is handled in the order in which it came."""
+        """Go on, whatever paused it; what came meanwhile is handled in the order in which it
+        came.
+        """
         assert self.process is not None
         process = self.process
+        self.pauses.clear()
         process.is_paused = False
+        if self.kernel.observer is not None:
+            self.kernel.observer.on_disturbed(self.name)
         self.show(self._emit(Kind.RESUME, cause, args))
         process.go_on()
 
-    def _go_on(self, process: Process, cause: int) -> None:
+    def end_pause(self, by: str, cause: tuple[int, ...]) -> None:
+        """One reason to pause is over; with the last of them the process goes on."""
+        if by in self.pauses:
+            del self.pauses[by]
+            if not self.pauses:
+                self.resume(cause)
+
+    def _go_on(self, process: Process, failpoint: Failpoint, cause: int) -> None:
         """The end of a failpoint's pause."""
-        if self.process is process and self.is_paused:
-            self.resume((cause,))
+        if self.process is process:
+            self.end_pause(failpoint.id, (cause,))
 
     # Crash loops ---------------------------------------------------------------------------------
 
     def begin_loop(self, loop: CrashLoopPlan, number: int) -> None:
         """End the process; further ones end while they recover (``sim.faults.CrashLoop``)."""
         self.loop, self.loop_at = loop, 0
-        if loop.how == "power":
+        if loop.how == "power" and self.is_on:
             self.cut_power((number,), loop.image, fault=loop.fault)
         elif self.is_running:
             self.kill((number,), fault=loop.fault)
         else:
             self._end_process(number, is_silent=False)
 
-    def end_loop(self) -> None:
-        """The process that is started next lives, and one that waits for its end does."""
+    def end_loop(self, fault_id: str, number: int) -> None:
+        """The process lives on, or is started if it waits for that."""
+        if self.loop is None or self.loop.fault != fault_id:
+            return
         self.loop = None
-        if self.disk is not None:
-            self.disk.files.disarm_fuse()
+        self.require_disk().files.disarm_fuse(fault_id)
+        if self.process is None:
+            self.start((number,))
 
     def _arm_loop(self, loop: CrashLoopPlan) -> None:
         assert self.disk is not None
         if self.loop_at < len(loop.calls):
-            self.disk.image = loop.image
-            self.disk.files.arm_fuse(loop.calls[self.loop_at], kills=loop.how == "process")
+            self.disk.images[loop.fault] = loop.image
+            is_kill = loop.how == "process"
+            self.disk.files.arm_fuse(loop.calls[self.loop_at], kills=is_kill, fault=loop.fault)
             self.loop_at += 1
         else:
             self.loop = None
@@ -278,9 +350,14 @@ class Host:
             if self.disk is None:
                 raise ValueError(f"{self.name} has no disk for {failpoint.point!r}")
             _, call, suffix = failpoint.point.split(":")
-            self.disk.image = failpoint.image
-            is_kill = failpoint.action == "process"
-            self.disk.files.arm_fuse_at(call, suffix, failpoint.hit, kills=is_kill)
+            self.disk.images[failpoint.id] = failpoint.image
+            self.disk.files.arm_fuse_at(
+                call,
+                suffix,
+                failpoint.hit,
+                kills=failpoint.action == "process",
+                fault=failpoint.id,
+            )
             return
         self.failpoints.add(failpoint)
 
@@ -304,15 +381,9 @@ class Host:
             timeline.at(at_us, EventClass.DISK, origin, self._strike, process, struck, reached)
             return
         if struck.action == "pause":
-            self.pause((reached,))
-            timeline.at(
-                at_us + struck.duration_us,
-                EventClass.FAULT,
-                origin,
-                self._go_on,
-                process,
-                reached,
-            )
+            self.pause((reached,), by=struck.id)
+            go_on_us = at_us + struck.duration_us
+            timeline.at(go_on_us, EventClass.FAULT, origin, self._go_on, process, struck, reached)
             process.resume(lane, after_us, stop, reached)
         else:
             process.resume(lane, after_us + struck.duration_us, stop, reached)
@@ -329,13 +400,13 @@ class Host:
         """Background work of these kinds (all, if none is named) waits until it is let go."""
         self.held_work[fault_id] = kinds
 
-    def let_work_go(self, fault_id: str) -> None:
+    def let_work_go(self, fault_id: str, cause: int) -> None:
         """What waits for this fault alone begins now."""
-        del self.held_work[fault_id]
+        self.held_work.pop(fault_id, None)
         kept, self.kept_work = self.kept_work, []
         if self.process is not None:
             for partition, work, number in kept:
-                self.process.work_due(partition, work, number)
+                self.process.work_due(partition, work, number, cause)
 
     def holds_back(self, partition: TopicIdPartition | None, work: Work, number: int) -> bool:
         """Whether a fault keeps a piece of work, which waits then."""
@@ -351,8 +422,9 @@ class Host:
         low, high = self.kernel.config.cpu_us
         self._handled += 1
         cost = low if low == high else low + self._cpu.below(high - low + 1, self._handled)
-        for factor_ppm in self.cpu_factors.values():
-            cost = cost * factor_ppm // 1_000_000
+        if self.cpu_factors:
+            for factor_ppm in self.cpu_factors.values():
+                cost = cost * factor_ppm // 1_000_000
         return cost
 
     def background_us(self) -> int:
@@ -371,13 +443,32 @@ class Host:
 
     def _on_disk_call(self, operation: str, path: Path, position: int, size_bytes: int) -> None:
         if self.process is not None:
-            self.process.on_disk_call(operation, str(path), position, size_bytes)
+            self.process.on_disk_call(operation, path, position, size_bytes)
         if self.disk is not None:
             self.disk.note_call(operation)
+        observer = self.kernel.observer
+        if observer is not None:
+            observer.on_disk_call(self.name, operation, path, position, size_bytes)
 
     def _on_strike(self, fault: DiskFault, operation: str, path: Path) -> None:
-        if self.process is not None:
-            self.process.on_strike(fault.id, operation, str(path))
+        self._tell_strike(Strike(fault.id, operation, str(path)))
+
+    def _on_full(self, operation: str, path: Path) -> None:
+        fault_id = self.require_disk().full_by()
+        if fault_id is not None:
+            self._tell_strike(Strike(fault_id, operation, str(path)))
+
+    def _tell_strike(self, strike: Strike) -> None:
+        """At its time inside a handler, or now where none runs: a response leaves, the kernel
+        writes back.
+        """
+        meter = None if self.process is None else self.process.meter
+        if meter is not None:
+            meter.puts.append(strike)
+            return
+        begun = self.begun.get(strike.fault)
+        kind, args = strike.event()
+        self._emit(kind, () if begun is None else (begun,), args)
 
     def require_disk(self) -> HostDisk:
         """The disk.

@@ -5,6 +5,10 @@ Left out: the hosts (``sim.hosts``) and how they are put together (``sim.world``
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
 from attrs import define, field
 
 from sim.cluster_config import ClusterConfig
@@ -13,15 +17,53 @@ from sim.network import Network
 from sim.timeline import Timeline
 from sim.trace.writer import Trace
 
-__all__ = ["Kernel"]
+__all__ = ["Kernel", "Observer"]
+
+
+class Observer(Protocol):
+    """Who looks on while a world runs, and changes nothing in it (``sim.checks``)."""
+
+    def on_handled(self, process: Any, number: int, task: Any, effects: Sequence[Any]) -> None:
+        """A handler, whose event is ``number``, has run, and its events are written."""
+
+    def on_disk_call(
+        self, node: str, operation: str, path: Path, position: int, size_bytes: int
+    ) -> None:
+        """A call of a disk took effect (``DiskCore.report``)."""
+
+    def before_power_cut(self, node: str) -> None:
+        """The power is about to go; what is durable can still be asked for."""
+
+    def on_end(self, node: str, how: str, number: int) -> None:
+        """A process has ended: ``process``, ``power``, ``stop`` or ``start-failed``."""
+
+    def on_disk_replaced(self, node: str) -> None:
+        """A host has other files: none, or an older copy."""
+
+    def on_disturbed(self, node: str) -> None:
+        """A process was paused, or goes on."""
+
+    def on_outcome(self, node: str, outcome: Any, acks: int, number: int) -> None:
+        """A producer knows what became of a record; ``number`` is the event that says so."""
+
+    def on_polled(self, node: str, record: Any, number: int) -> None:
+        """A consumer has handed a record to its user."""
+
+    def on_position(self, node: str, event: Any, number: int) -> None:
+        """A consumer has told its user of anything else."""
 
 
 @define(eq=False)
 class Kernel:
-    """Time, chance, the trace, the network and the configuration of one world."""
+    """Time, chance, the trace, the network and the configuration of one world.
+
+    Attributes:
+        observer: who looks on; None for nobody. It is no part of the world's state.
+    """
 
     config: ClusterConfig
     timeline: Timeline
     draws: Draws
     trace: Trace
     network: Network = field(init=False)
+    observer: Observer | None = None

@@ -84,6 +84,8 @@ class NetworkConfig:
         tail_ppm, tail_max_us: so many of a million frames take up to so much longer.
         clients: links of clients are the ``same`` as others, ``immune`` against rules, or have
             ``zero-latency``.
+        connect_timeout_us: who connects to a host without power hears so long later that this
+            failed (Kafka: ``socket.connection.setup.timeout.ms``).
     """
 
     mode: str = "stream"
@@ -93,6 +95,7 @@ class NetworkConfig:
     tail_ppm: int = 0
     tail_max_us: int = 0
     clients: str = "same"
+    connect_timeout_us: int = 10_000_000
 
     def __attrs_post_init__(self) -> None:
         for name, allowed in (("mode", MODES), ("clients", CLIENTS)):
@@ -106,6 +109,7 @@ class NetworkConfig:
             ("jitter_mean_us", 1 << 31),
             ("tail_ppm", 1_000_000),
             ("tail_max_us", 1 << 31),
+            ("connect_timeout_us", 1 << 40),
         ):
             if not 0 <= getattr(self, name) <= most:
                 raise ValueError(f"{name} is {getattr(self, name)}, allowed is 0..{most}")

@@ -38,6 +38,9 @@ class Connection:
         launched: how many frames each side had launched when it was reset.
         by: the rule that reset or refused it, if one did.
         cause: event number of what reset it.
+        opened_us: when.
+        lost_us: when the first of its frames reached a host without power; -1 for never.
+        is_dialled: it was opened to a host without power, and nobody there knows of it.
     """
 
     incarnations: list[int]
@@ -47,6 +50,9 @@ class Connection:
     launched: list[int] = field(factory=lambda: [0, 0])
     by: Active | None = None
     cause: int = 0
+    opened_us: int = 0
+    lost_us: int = -1
+    is_dialled: bool = False
 
 
 class Frame:

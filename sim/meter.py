@@ -7,12 +7,14 @@ Left out: what things cost (``sim.process``), and carrying effects out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from cluster.effects import Effect, Effects
 from sim.trace.kinds import Kind
 
-__all__ = ["CALL_KINDS", "DiskCall", "Meter", "Strike", "Timed"]
+__all__ = ["CALL_KINDS", "DiskCall", "Meter", "Put", "Strike"]
 
 CALL_KINDS = {
     "append": Kind.WRITE,
@@ -30,16 +32,23 @@ CALL_KINDS = {
 
 
 class DiskCall(NamedTuple):
-    """A call of the disk that changed something: ``size_bytes`` bytes at ``position``."""
+    """A call of the disk, of ``size_bytes`` bytes at ``position``.
 
+    Attributes:
+        spent_us: since the handler began, once the call was done.
+    """
+
+    spent_us: int
     operation: str
     path: str
     position: int
     size_bytes: int
 
-    def event(self) -> tuple[Kind, dict[str, Any]]:
-        """What the trace says of it."""
-        kind = CALL_KINDS[self.operation]
+    def event(self) -> tuple[Kind, dict[str, Any]] | None:
+        """What the trace says of it: nothing, where it changed nothing."""
+        kind = CALL_KINDS.get(self.operation)
+        if kind is None:
+            return None
         args: dict[str, Any] = {
             "file": self.path,
             "position": self.position,
@@ -63,35 +72,50 @@ class Strike(NamedTuple):
         return Kind.DISK_ERROR, args
 
 
-Timed = tuple[int, Effect | DiskCall | Strike]
-"""What was put, and the time spent before, in microseconds."""
+Put = Effect | DiskCall | Strike
+"""What stands in a meter."""
 
 
 class Meter(Effects):
-    """See the module.
+    """See the module. Lives as long as one call of a handler.
 
     Attributes:
+        cpu_us: spent before anything is put.
         spent_us: CPU and disk time so far.
-        timed: everything that was put, in order.
+        puts: everything that was put, in order. What stands behind a call of the disk was put when
+            that was done.
     """
 
-    __slots__ = ("spent_us", "timed")
+    __slots__ = ("cpu_us", "puts", "spent_us")
 
-    def __init__(self, yields: frozenset[str], spent_us: int) -> None:
+    def __init__(self, yields: frozenset[str], cpu_us: int) -> None:
         super().__init__(yields=yields)
-        self.spent_us = spent_us
-        self.timed: list[Timed] = []
+        self.cpu_us = self.spent_us = cpu_us
+        self.puts: list[Put] = []
 
     def _put(self, effect: Effect) -> None:
         if not self._is_stopped:
-            self.timed.append((self.spent_us, effect))
+            self.puts.append(effect)
 
-    def close(self) -> list[Timed]:
+    def note_call(
+        self, operation: str, path: Path, position: int, size_bytes: int, cost_us: int
+    ) -> None:
+        """The disk has done a call."""
+        self.spent_us += cost_us
+        if cost_us or operation in CALL_KINDS:
+            call = DiskCall(self.spent_us, operation, str(path), position, size_bytes)
+            self.puts.append(call)
+
+    def close(self) -> list[Put]:
         """Everything in order; the place where the handler stopped, if it did, comes last."""
-        if not self._is_stopped:
-            self.timed += [(self.spent_us, stop) for stop in self._stops]
-        return self.timed
+        if self._stops and not self._is_stopped:
+            self.puts += self._stops
+        return self.puts
 
-    def disk_events(self) -> list[tuple[Kind, dict[str, Any]]]:
+    def disk_events(self) -> Iterator[tuple[Kind, dict[str, Any]]]:
         """What the trace says of the disk's part alone."""
-        return [put.event() for _, put in self.timed if isinstance(put, DiskCall | Strike)]
+        for put in self.puts:
+            if isinstance(put, DiskCall | Strike):
+                event = put.event()
+                if event is not None:
+                    yield event

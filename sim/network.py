@@ -28,8 +28,7 @@ entry of its own on the timeline; on a limited link that waits for room in the s
 inside ``send`` and the like. It writes the events ``deliver`` and ``disconnect`` itself, when the
 machine takes them.
 
-Left out: retransmission to a host without power (its peers send nothing until they have something
-to say), handshakes, and keep-alive.
+Left out: other handshakes, and keep-alive.
 """
 
 from __future__ import annotations
@@ -173,6 +172,12 @@ class Network:
                     at_us = self._timeline.now_us + active.rule.hangs_us
                     self._endings.hear_at(at_us, link.reverse, connection, event)
                 break
+        else:
+            if not self._hosts.is_powered(link.dst):
+                connection.is_dialled = connection.has_ended[far] = True
+                connection.is_told[near] = True
+                at_us = self._timeline.now_us + self.config.connect_timeout_us
+                self._endings.hear_at(at_us, link.reverse, connection, event)
         link.refresh()
         link.reverse.refresh()
         return connection
@@ -238,6 +243,8 @@ class Network:
         running = self._hosts.incarnation(link.dst)
         if running < 0 and not self._hosts.is_powered(link.dst):
             self._launcher.drop(link, frame, link.dst, "no-power")
+            if connection.lost_us < 0:
+                connection.lost_us = self._timeline.now_us
             link.end(connection, side)
             return
         if connection.incarnations[side] == UNOWNED and running >= 0:
@@ -313,6 +320,15 @@ class Network:
                     link.end(connection, link.side)
                     if not is_silent:
                         self._endings.send_end(link, connection, cause[-1] if cause else 0, None)
+
+    def power_returned(self, node: str, cause: int) -> None:
+        """A host has power again: whoever had sent it something in vain sends it once more, and
+        hears that nobody knows of the connection.
+        """
+        for _, link in sorted(self._links.items()):
+            if link.dst == node:
+                for connection in link.connections:
+                    self._endings.repeat(link, connection, cause)
 
     def reset(
         self,

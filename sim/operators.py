@@ -35,12 +35,14 @@ class Operator(Machine):
     """See the module.
 
     Attributes:
-        answers: by what ``ask`` returned; whoever asked takes them out.
+        answers: by what ``ask`` returned.
+        refusals: the newest answer with an error that time cures, while it is asked again.
     """
 
     def __init__(self, incarnation: int = 0) -> None:
         self.name = ADMIN
         self.answers: dict[int, Message] = {}
+        self.refusals: dict[int, Message] = {}
         self._correlations = Correlations(incarnation)
         self._open: dict[int, tuple[str, Message, frozenset[ErrorCode]]] = {}
         self._asked: dict[int, int] = {}
@@ -86,8 +88,10 @@ class Operator(Machine):
         if number in self._open:
             assert number is not None
             if self._open[number][2].intersection(code for _, code in errors_of(message)):
+                self.refusals[number] = message
                 return
             del self._open[number]
+            self.refusals.pop(number, None)
             # Earlier copies of the request may be answered yet.
             self._asked = {at: open_ for at, open_ in self._asked.items() if open_ != number}
             self.answers[number] = message

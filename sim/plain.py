@@ -5,13 +5,15 @@ Left out: text with a size limit; who traces long values pays for them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
 from cluster.names import TopicIdPartition
 
-__all__ = ["plain", "shown"]
+__all__ = ["plain", "plain_items", "shown"]
+
+_AS_IT_IS = (int, str, bool)
 
 
 def plain(value: Any) -> Any:
@@ -21,7 +23,7 @@ def plain(value: Any) -> Any:
     Raises:
         TypeError: the value has no such form.
     """
-    if value is None or value.__class__ in (int, str, bool):
+    if value is None or value.__class__ in _AS_IT_IS:
         return value
     if isinstance(value, TopicIdPartition):
         return str(value)
@@ -51,3 +53,8 @@ def shown(value: bytes | None) -> str | None:
     except UnicodeDecodeError:
         return value.hex()
     return text if text.isprintable() else value.hex()
+
+
+def plain_items(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """A mapping of names to values that JSON holds."""
+    return {key: value if value.__class__ in _AS_IT_IS else plain(value) for key, value in items}

@@ -15,7 +15,7 @@ from typing import Any
 from attrs import asdict, frozen
 
 from sim.faults import Fault, HostFault
-from sim.network_rules import Rule
+from sim.network_rules import Duplicate, Reorder, Rule
 from sim.plain import plain
 from sim.timeline import EventClass
 from sim.trace.kinds import Kind
@@ -43,21 +43,45 @@ class Planned:
 def schedule(world: World, plan: Iterable[Planned]) -> None:
     """Enter a plan into a world's timeline.
 
+    A rule may name clients that are not there yet. Nothing is entered of a plan with an error.
+
     Raises:
-        ValueError: two faults have one id, or a node is unknown.
+        ValueError: two faults have one id, a node is unknown, or a fault cannot strike there.
     """
+    plan = list(plan)
+    taken = set(world.faults)
     for planned in plan:
-        fault = planned.fault
-        if fault.id in world.faults:
-            raise ValueError(f"fault id {fault.id!r} is taken")
-        if isinstance(fault, HostFault):
-            world.host(fault.node)
-        world.faults[fault.id] = fault
-        origin = f"fault:{fault.id}"
-        timeline = world.timeline
-        timeline.at(planned.start_us, EventClass.FAULT, origin, begin, world, fault.id)
-        if planned.end_us is not None:
-            timeline.at(planned.end_us, EventClass.FAULT, origin, end, world, fault.id)
+        if planned.fault.id in taken:
+            raise ValueError(f"fault id {planned.fault.id!r} is taken")
+        taken.add(planned.fault.id)
+        _check(world, planned.fault)
+    for planned in plan:
+        fault_id = planned.fault.id
+        world.faults[fault_id] = planned.fault
+        world.timeline.at(
+            planned.start_us, EventClass.FAULT, f"fault:{fault_id}", _begin, world, planned
+        )
+
+
+def _check(world: World, fault: Fault) -> None:
+    if isinstance(fault, HostFault):
+        fault.check(world.host(fault.node))
+    elif isinstance(fault, Duplicate | Reorder) and world.config.network.mode != "datagram":
+        mode = world.config.network.mode
+        raise fault.refuse("mode of the network", repr(mode), "datagram")
+
+
+def _begin(world: World, planned: Planned) -> None:
+    begin(world, planned.fault.id)
+    if planned.end_us is not None:
+        origin = f"fault:{planned.fault.id}"
+        world.timeline.at(planned.end_us, EventClass.FAULT, origin, _end, world, planned.fault.id)
+
+
+def _end(world: World, fault_id: str) -> None:
+    """The end of its window; it may have been healed before."""
+    if fault_id in world.active_faults:
+        end(world, fault_id)
 
 
 def begin(world: World, fault_id: str, cause: tuple[int, ...] = ()) -> int:
@@ -80,22 +104,24 @@ def begin(world: World, fault_id: str, cause: tuple[int, ...] = ()) -> int:
     if isinstance(fault, Rule):
         world.network.add(fault, cause=(number,))
     else:
-        fault.begin(world.host(fault.node), number)
+        host = world.host(fault.node)
+        host.begun[fault_id] = number
+        fault.begin(host, number)
     world.active_faults[fault_id] = number
     return number
 
 
 def end(world: World, fault_id: str, cause: tuple[int, ...] = ()) -> int:
-    """A fault is over now. Returns the event."""
+    """A fault of ``world.active_faults`` is over now. Returns the event."""
     fault = world.faults[fault_id]
-    begun = world.active_faults.pop(fault_id, None)
-    if begun is not None:
-        cause = (*cause, begun)
+    cause = (*cause, world.active_faults.pop(fault_id))
     args = {"id": fault_id, "kind": type(fault).__name__}
     node = "world" if isinstance(fault, Rule) else fault.node
     number = world.trace.emit(world.now_us, node, Kind.HEAL, cause, args)
     if isinstance(fault, Rule):
         world.network.remove(fault_id)
     else:
-        fault.end(world.host(fault.node), number)
+        host = world.host(fault.node)
+        del host.begun[fault_id]
+        fault.end(host, number)
     return number

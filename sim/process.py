@@ -17,6 +17,7 @@ Left out: hosts, which own disks and clocks and start processes (``sim.hosts``).
 from __future__ import annotations
 
 from collections import deque
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from attrs import define, field
@@ -41,8 +42,8 @@ from cluster.machine import Machine
 from cluster.message import Message
 from cluster.names import TopicIdPartition
 from sim.disk_core import PowerCut, ProcessKill
-from sim.meter import CALL_KINDS, DiskCall, Meter, Strike, Timed
-from sim.plain import plain
+from sim.meter import DiskCall, Meter, Put, Strike
+from sim.plain import plain_items
 from sim.process_hosts import ProcessHost
 from sim.timeline import EventClass, Token
 from sim.trace.kinds import Kind, of_note
@@ -134,7 +135,7 @@ class Process:
         if self.is_paused:
             self.kept.append((Lane.REQUESTS, task))
         elif self.is_alive:
-            self._run(self._lane(Lane.REQUESTS), task)
+            self._run(Lane.REQUESTS, task)
 
     def call(self, kind: Kind, args: dict[str, Any], cause: tuple[int, ...], *call: Any) -> Any:
         """What the user of a client asks of it: ``machine.METHOD(now, fx, *values)``, at once.
@@ -142,7 +143,7 @@ class Process:
         Args:
             call: the method's name, its values, and a dict of named ones last.
         """
-        return self._run(self._lane(Lane.REQUESTS), Task(kind, cause, args, "", call))
+        return self._run(Lane.REQUESTS, Task(kind, cause, args, "", call))
 
     def reclock(self) -> None:
         """The host's clock was changed: every timer is due at another time."""
@@ -164,14 +165,12 @@ class Process:
 
     # Lanes -------------------------------------------------------------------------------------
 
-    def _lane(self, lane: Lane) -> Lane:
-        return Lane.REQUESTS if self.is_single_lane else lane
-
     def _enter(self, lane: Lane, task: Task) -> None:
         """Call the handler now, or when the host goes on and the lane is free."""
         if not self.is_alive:
             return
-        lane = self._lane(lane)
+        if self.is_single_lane:
+            lane = Lane.REQUESTS
         if self.is_paused:
             self.kept.append((lane, task))
             return
@@ -224,7 +223,8 @@ class Process:
             if self.timers.get(key) is not task.timer:
                 return None
             del self.timers[key]
-        host, kernel = self.host, self.host.kernel
+        host = self.host
+        kernel = host.kernel
         now_us = kernel.timeline.now_us
         number = kernel.trace.emit(now_us, host.name, task.kind, task.cause, task.args)
         if task.kind is Kind.DELIVER:
@@ -235,7 +235,12 @@ class Process:
         self.meter = meter
         result = None
         try:
-            result = self._call(task, meter)
+            now = host.clock.now(now_us)
+            if task.handler:
+                getattr(self.machine, task.handler)(now, *task.values, meter)
+            else:
+                method, *values, named = task.values
+                result = getattr(self.machine, method)(now, meter, *values, **named)
         except (PowerCut, ProcessKill) as end:
             self.meter = None
             self._emit_disk(number, meter)
@@ -253,22 +258,17 @@ class Process:
             error.add_note(self._place(task, number))
             raise
         self.meter = None
-        effects = meter.close()
+        puts = meter.close()
         busy_us = self.busy_until_us.get(lane, 0)
         self.busy_until_us[lane] = max(busy_us, now_us + meter.spent_us)
         if kernel.trace.wants_changes:
             host.show(number)
-        self._carry_out(number, lane, effects)
+        self._carry_out(number, lane, meter.cpu_us, puts)
+        if kernel.observer is not None:
+            kernel.observer.on_handled(self, number, task, puts)
         if host.adapter is not None:
             host.adapter(self, number)
         return result
-
-    def _call(self, task: Task, meter: Meter) -> Any:
-        now = self.host.clock.now(self.host.kernel.timeline.now_us)
-        if task.handler:
-            return getattr(self.machine, task.handler)(now, *task.values, meter)
-        method, *values, named = task.values
-        return getattr(self.machine, method)(now, meter, *values, **named)
 
     def _place(self, task: Task, number: int) -> str:
         kernel = self.host.kernel
@@ -279,34 +279,39 @@ class Process:
 
     # What handlers put -------------------------------------------------------------------------
 
-    def _carry_out(self, number: int, lane: Lane, effects: list[Timed]) -> None:
+    def _carry_out(self, number: int, lane: Lane, after_us: int, puts: list[Put]) -> None:
+        """``after_us``: how long after the handler began the first of them was put."""
         leaving: list[Effect] = []
         leaves_after_us = 0
-        for after_us, effect in effects:
-            match effect:
+        for effect in puts:
+            match effect:  # the most frequent first
+                case Arm():
+                    self._arm(effect, number)
+                case Disarm():
+                    self._disarm(effect.key)
+                case Note():
+                    self._emit_note(number, effect)
+                case DiskCall():
+                    after_us = effect.spent_us
+                    self._emit_call(number, effect)
                 case Send() | Reply() | Disconnect() | Stopped():
                     if leaving and after_us != leaves_after_us:
                         self._let_leave(number, leaves_after_us, leaving)
                         leaving = []
                     leaves_after_us = after_us
                     leaving.append(effect)
-                case Arm():
-                    self._arm(effect, number)
-                case Disarm():
-                    self._disarm(effect.key)
-                case DiskCall() | Strike():
-                    self._emit(number, *effect.event())
-                case Note():
-                    self._emit_note(number, effect)
                 case Fsync():
                     self._begin_fsync(number, after_us, effect.token)
                 case Background():
                     self._give_out(number, after_us, effect)
+                case Strike():
+                    self._emit(number, *effect.event())
                 case Yield():
                     self._let_leave(number, leaves_after_us, leaving)
                     leaving = []
                     self.host.on_failpoint(lane, after_us, effect, number)
-        self._let_leave(number, leaves_after_us, leaving)
+        if leaving:
+            self._let_leave(number, leaves_after_us, leaving)
 
     def _let_leave(self, number: int, after_us: int, effects: list[Effect]) -> None:
         if effects:
@@ -348,11 +353,19 @@ class Process:
                     self.host.on_stopped(number)
 
     def _emit_note(self, number: int, note: Note) -> None:
-        self._emit(number, *of_note(note.kind, [(key, plain(value)) for key, value in note.args]))
+        self._emit(number, *of_note(note.kind, plain_items(note.args)))
 
-    def _emit(self, cause: int, kind: Kind, args: dict[str, Any]) -> None:
+    def _emit_call(self, number: int, call: DiskCall) -> None:
+        event = call.event()
+        if event is not None:
+            self._emit(number, *event)
+
+    def _emit(self, number: int, kind: Kind, args: dict[str, Any]) -> None:
         kernel = self.host.kernel
-        kernel.trace.emit(kernel.timeline.now_us, self.host.name, kind, (cause,), args)
+        cause: tuple[int, ...] = (number,)
+        if kind is Kind.DISK_ERROR:
+            cause = self.host.cause_of(args["fault"], number)
+        kernel.trace.emit(kernel.timeline.now_us, self.host.name, kind, cause, args)
 
     def _emit_disk(self, number: int, meter: Meter) -> None:
         """A handler that never came to its end has changed the disk all the same."""
@@ -362,10 +375,11 @@ class Process:
     # Timers ------------------------------------------------------------------------------------
 
     def _arm(self, effect: Arm, number: int) -> None:
-        self._disarm(effect.key)
-        armed = _Armed(effect.at_us, effect.clock, number)
-        self.timers[effect.key] = armed
-        self._schedule(effect.key, armed)
+        key = effect.key
+        if key in self.timers:
+            self._disarm(key)
+        armed = self.timers[key] = _Armed(effect.at_us, effect.clock, number)
+        self._schedule(key, armed)
 
     def _schedule(self, key: TimerKey, armed: _Armed) -> None:
         """Enter a timer for when its clock will have reached it; a clock that stands never does."""
@@ -373,7 +387,8 @@ class Process:
         due_us = host.clock.due(armed.clock, armed.at_us, timeline.now_us)
         armed.token = None
         if due_us is not None:
-            due_us += host.jitter_us(due_us - timeline.now_us)
+            if host.clock.jitter_ppm:
+                due_us += host.jitter_us(due_us - timeline.now_us)
             armed.token = timeline.at(
                 due_us, EventClass.TIMER, f"timer:{host.name}", self._due, key, armed
             )
@@ -401,21 +416,14 @@ class Process:
             del self.requests[key]
         return asked.pop(0)
 
-    def on_disk_call(self, operation: str, path: str, position: int, size_bytes: int) -> None:
+    def on_disk_call(self, operation: str, path: Path, position: int, size_bytes: int) -> None:
         """The disk has done a call for a handler: it costs time, and may have changed something."""
         meter, disk = self.meter, self.host.disk
         if meter is None or disk is None:
             return
         begin_us = self.host.kernel.timeline.now_us + meter.spent_us
-        meter.spent_us += disk.queue.cost_us(operation, size_bytes, begin_us)
-        if operation in CALL_KINDS:
-            call = DiskCall(operation, path, position, size_bytes)
-            meter.timed.append((meter.spent_us, call))
-
-    def on_strike(self, fault: str, operation: str, path: str) -> None:
-        """A fault has struck a call of the disk."""
-        if self.meter is not None:
-            self.meter.timed.append((self.meter.spent_us, Strike(fault, operation, path)))
+        cost_us = disk.queue.cost_us(operation, size_bytes, begin_us)
+        meter.note_call(operation, path, position, size_bytes, cost_us)
 
     def _begin_fsync(self, number: int, after_us: int, token: FlushToken) -> None:
         host, timeline = self.host, self.host.kernel.timeline
@@ -444,12 +452,15 @@ class Process:
             at_us, EventClass.DISK, origin, self.work_due, effect.partition, effect.work, number
         )
 
-    def work_due(self, partition: TopicIdPartition | None, work: Work, number: int) -> None:
-        """Background work begins, unless a fault holds it back."""
+    def work_due(
+        self, partition: TopicIdPartition | None, work: Work, number: int, *causes: int
+    ) -> None:
+        """Background work of event ``number`` begins, unless a fault holds it back."""
         if not self.is_alive or self.host.holds_back(partition, work, number):
             return
         args = {"work": work.kind, "partition": None if partition is None else str(partition)}
-        task = Task(Kind.BACKGROUND, (number,), args, "on_background", (partition, work))
+        cause = (number, *causes)
+        task = Task(Kind.BACKGROUND, cause, args, "on_background", (partition, work))
         self._enter(lane_of_work(work), task)
 
     # Failpoints --------------------------------------------------------------------------------

@@ -47,6 +47,9 @@ class ProcessHost(Protocol):
     def show(self, number: int) -> None:
         """Attach to event ``number``, the last one, what viewers see changed."""
 
+    def cause_of(self, fault_id: str, number: int) -> tuple[int, ...]:
+        """What to cite for an effect of a fault inside the handler of an event."""
+
     def on_cut(self, end: BaseException, number: int) -> None:
         """A fuse blew inside a handler."""
 

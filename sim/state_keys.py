@@ -18,35 +18,45 @@ from pathlib import PurePath
 from types import FunctionType, MethodType
 from typing import Any
 
+from cluster.controller import Controller
 from sim.disk_crash import Inode
 from sim.disks import SimDisk
 from sim.draws import Draws, Stream
 from sim.hosts import Host
 from sim.kernel import Kernel
+from sim.timeline import Timeline
 from sim.trace.lines import EventNumber
 from sim.trace.writer import Trace
 
 __all__ = ["state_key"]
 
 _NOT_STATE: dict[type, frozenset[str]] = {
-    SimDisk: frozenset({"_backing", "_root", "_graveyard", "calls", "on_call", "records_calls"}),
+    SimDisk: frozenset(
+        {"_backing", "_root", "_graveyard", "calls", "on_call", "records_calls", "rewrites"}
+    ),
     Inode: frozenset({"handle", "location"}),
     Host: frozenset({"shown", "build", "adapter", "manifest"}),
-    Kernel: frozenset({"trace", "config"}),
+    Kernel: frozenset({"trace", "config", "observer"}),
+    Controller: frozenset({"_shown"}),
+    # Its entries are written down one by one; where they lie does not matter.
+    Timeline: frozenset({"_heap", "_cancelled", "driver"}),
 }
+_NOT_STATE_OF_WORLDS = frozenset({"root", "trace", "watchers"})
 _SKIPPED = (Trace, Draws, Stream, EventNumber)
 
 
 def state_key(world: Any) -> str:
-    """The key of a world: 32 hexadecimal digits."""
-    walk = _Walk()
-    walk.add(world.seed)
-    walk.add(world.now_us)
-    walk.add(world.hosts)
-    walk.add(world.network)
-    walk.add(world.producers)
-    walk.add(world.consumers)
-    for at_us, event_class, tie, origin, ordinal, call, values in world.timeline.entries():
+    """The key of a world: 32 hexadecimal digits.
+
+    Raises:
+        ValueError: a script waits in it.
+    """
+    entries = list(world.timeline.entries())
+    if any(origin.startswith("script:") for _, _, _, origin, *_ in entries):
+        raise ValueError("a script waits in this world, and scripts have no state to name")
+    walk = _Walk({**_NOT_STATE, type(world): _NOT_STATE_OF_WORLDS})
+    walk.add(world)
+    for at_us, event_class, tie, origin, ordinal, call, values in entries:
         walk.add((at_us, int(event_class), tie, origin, ordinal, call, values))
     return walk.state.hexdigest()
 
@@ -54,7 +64,9 @@ def state_key(world: Any) -> str:
 class _Walk:
     """One pass over a graph; an object that was met before is its number."""
 
-    def __init__(self) -> None:
+    def __init__(self, not_state: Mapping[type, frozenset[str]]) -> None:
+        self._not_state = not_state
+        self._known: dict[type, frozenset[str]] = {}
         self.state = blake2b(digest_size=16)
         self._met: dict[int, int] = {}
         # What was met must not be freed on the way: another object would get its identity.
@@ -91,12 +103,20 @@ class _Walk:
         self._put(f"O{type(value).__qualname__}{{")
         if isinstance(value, SimDisk):
             self._put(value.digest())
-        left_out = _NOT_STATE.get(type(value), frozenset())
+        left_out = self._left_out(type(value))
         for name in _names_of(type(value), value):
             if name not in left_out and hasattr(value, name):
                 self._put(f"{name}=")
                 self.add(getattr(value, name))
         self._put("}")
+
+    def _left_out(self, kind: type) -> frozenset[str]:
+        """What is no state of such an object, as its base classes have it."""
+        found = self._known.get(kind)
+        if found is None:
+            parts = (self._not_state.get(each, frozenset()) for each in kind.__mro__)
+            found = self._known[kind] = frozenset().union(*parts)
+        return found
 
 
 def _names_of(kind: type, value: object) -> list[str]:
@@ -143,7 +163,7 @@ def _write_set(walk: _Walk, value: Any) -> None:
     """Elements are values, so each has a digest of its own to sort by."""
     found = []
     for each in value:
-        part = _Walk()
+        part = _Walk(walk._not_state)
         part.add(each)
         found.append(part.state.hexdigest())
     walk._put("<")

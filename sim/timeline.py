@@ -12,14 +12,14 @@ Left out: what the entries do.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import Any, NamedTuple
+from heapq import heapify, heappop, heappush
+from typing import Any, Protocol
 
 from sim.schedulers import Fifo, Scheduler
 
-__all__ = ["EventClass", "Timeline", "Token"]
+__all__ = ["Driver", "EventClass", "Timeline", "Token"]
 
 _SWEEP_MIN = 1_024
 
@@ -35,14 +35,21 @@ class EventClass(IntEnum):
     CHECK = 5
 
 
-class Token(NamedTuple):
-    """Names one entry; ``Timeline.cancel`` takes it."""
-
-    origin: str
-    ordinal: int
+Token = tuple[str, int]
+"""Names one entry, by its origin and ordinal; ``Timeline.cancel`` takes it."""
 
 
 _Entry = tuple[int, int, int, str, int, Callable[..., object], tuple[Any, ...]]
+
+
+class Driver(Protocol):
+    """Whoever alone may step the world."""
+
+    def before_step(self) -> None:
+        """Raise where somebody else does."""
+
+    def check_alone(self) -> None:
+        """Raise where scripts are under way that a copy of the world would not have."""
 
 
 class Timeline:
@@ -51,13 +58,16 @@ class Timeline:
     Attributes:
         now_us: virtual time in microseconds, from 0; the time of the entry popped last.
         scheduler: where ties come from.
+        driver: asked before each entry, while scripts run.
     """
 
-    __slots__ = ("_cancelled", "_heap", "_ordinals", "now_us", "scheduler")
+    __slots__ = ("_cancelled", "_heap", "_is_fifo", "_ordinals", "driver", "now_us", "scheduler")
 
     def __init__(self, scheduler: Scheduler | None = None) -> None:
         self.now_us = 0
         self.scheduler: Scheduler = scheduler or Fifo()
+        self._is_fifo = isinstance(self.scheduler, Fifo)
+        self.driver: Driver | None = None
         self._heap: list[_Entry] = []
         self._ordinals: dict[str, int] = {}
         self._cancelled: set[tuple[str, int]] = set()
@@ -84,17 +94,21 @@ class Timeline:
         self._ordinals[origin] = ordinal + 1
         if at_us < self.now_us:
             at_us = self.now_us
-        tie = self.scheduler.tie(event_class, origin, ordinal)
-        heapq.heappush(self._heap, (at_us, event_class, tie, origin, ordinal, call, args))
-        return Token(origin, ordinal)
+        tie = 0 if self._is_fifo else self.scheduler.tie(event_class, origin, ordinal)
+        heappush(self._heap, (at_us, event_class, tie, origin, ordinal, call, args))
+        return origin, ordinal
 
     def cancel(self, token: Token) -> None:
         """Take an entry out that has neither happened nor been cancelled."""
         self._cancelled.add(token)
         if len(self._cancelled) > _SWEEP_MIN and 2 * len(self._cancelled) > len(self._heap):
-            self._heap = [entry for entry in self._heap if entry[3:5] not in self._cancelled]
-            heapq.heapify(self._heap)
-            self._cancelled.clear()
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Forget the entries that were cancelled, and what they hold."""
+        self._heap = [entry for entry in self._heap if entry[3:5] not in self._cancelled]
+        heapify(self._heap)
+        self._cancelled.clear()
 
     def next_us(self) -> int | None:
         """The time of the next entry, or None where nothing is to come."""
@@ -107,9 +121,13 @@ class Timeline:
         Raises:
             IndexError: nothing is to come.
         """
-        if self._cancelled:
-            self._drop_cancelled()
-        entry = heapq.heappop(self._heap)
+        if self.driver is not None:
+            self.driver.before_step()
+        entry = heappop(self._heap)
+        cancelled = self._cancelled
+        while cancelled and entry[3:5] in cancelled:
+            cancelled.remove(entry[3:5])
+            entry = heappop(self._heap)
         self.now_us = entry[0]
         return entry[5], entry[6]
 
@@ -119,6 +137,8 @@ class Timeline:
         Raises:
             ValueError: an entry is due before.
         """
+        if self.driver is not None:
+            self.driver.before_step()
         due = self.next_us()
         if due is not None and due < to_us:
             raise ValueError(f"an entry is due at {due} us, before {to_us} us")
@@ -132,4 +152,4 @@ class Timeline:
         heap, cancelled = self._heap, self._cancelled
         while cancelled and heap and heap[0][3:5] in cancelled:
             cancelled.remove(heap[0][3:5])
-            heapq.heappop(heap)
+            heappop(heap)

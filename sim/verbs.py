@@ -29,34 +29,51 @@ from cluster.messages_data import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
 )
-from cluster.names import ADMIN, CONTROLLER, TopicIdPartition
+from cluster.names import ADMIN, CONTROLLER
+from cluster.records import PartitionRecord
 from sim.hosts import Host
 from sim.network_rules import Cut, Rule, partition_edges
-from sim.pending import Asked, Consumed, Produced, TopicCreated
+from sim.pending import Asked, Consumed, Produced, ShutDown, TopicCreated
 from sim.plain import shown
 from sim.plans import begin, end
 from sim.trace.kinds import Kind
+from sim.trace.lines import EventNumber
+from sim.verb_values import (
+    as_bytes,
+    check_config,
+    check_keys,
+    check_names,
+    check_number,
+    check_topic_config,
+    check_values,
+    known_partitions,
+    refused_values,
+)
 from sim.world import World, WorldError
 from storage.batch import Record
 
 __all__ = ["Cluster"]
 
+_WITHOUT_END = 1 << 62
 ACKS = {"all": -1, "1": 1, "0": 0, 1: 1, 0: 0, -1: -1}
 
 
 class Cluster:
-    """The verbs, over one world."""
+    """The verbs, over one world.
+
+    Attributes:
+        cause: what the events of the next verbs cite.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._clients: dict[tuple[str, Any], str] = {}
-        self._sent: dict[str, int] = {}
+        self.cause: tuple[int, ...] = ()
 
     # Topics and the operator ---------------------------------------------------------------------
 
     def ask(self, what: str, to: str, message: Message) -> Asked:
         """Send a request of the operator, again and again until it is answered."""
-        return Asked(self.world, what, self._ask(what, to, message))
+        return Asked(self.world, what, to, self._ask(what, to, message))
 
     def _ask(
         self, what: str, to: str, message: Message, passing: frozenset[ErrorCode] = frozenset()
@@ -65,7 +82,14 @@ class Cluster:
             # Nothing has happened in this world yet.
             self.world.run_until(0)
         number: int = self.world.call(
-            ADMIN, Kind.STEP, {"step": what}, "ask", to, message, passing=passing
+            ADMIN,
+            Kind.STEP,
+            {"step": what},
+            "ask",
+            to,
+            message,
+            passing=passing,
+            cause=self.cause,
         )
         return number
 
@@ -90,7 +114,12 @@ class Cluster:
         count = min(3, brokers) if replicas is None else replicas
         if not 1 <= count <= brokers:
             raise WorldError(f"replicas is {count}, allowed is 1..{brokers}: one a broker")
+        check_topic_config(config or {})
+        if len({len(each) for each in assignments}) > 1:
+            counts = ", ".join(str(len(each)) for each in assignments)
+            raise WorldError(f"assignments have {counts} replicas, allowed is one number for all")
         for each in assignments:
+            check_names("replicas", each)
             unknown = [replica for replica in each if replica not in self.world.config.names]
             if unknown or not each or len(set(each)) != len(each):
                 allowed = ", ".join(self.world.config.names)
@@ -108,7 +137,7 @@ class Cluster:
             {ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REPLICA_ASSIGNMENT}
         )
         number = self._ask(what, CONTROLLER, CreateTopicsRequest(0, (wanted,)), passing)
-        return TopicCreated(self.world, what, number, name)
+        return TopicCreated(self.world, what, CONTROLLER, number, name)
 
     def delete_topic(self, name: str) -> Asked:
         """Delete a topic."""
@@ -117,6 +146,7 @@ class Cluster:
     def configure(self, name: str, values: Mapping[str, str | None]) -> Asked:
         """Change the configuration of a topic, or of the broker of that name; None: the default."""
         is_topic = name not in self.world.config.names
+        (check_topic_config if is_topic else check_config)(values)
         changes = [ConfigChange(is_topic, name, key, value) for key, value in values.items()]
         request = AlterConfigsRequest(0, tuple(changes))
         return self.ask(f"configure {name}", CONTROLLER, request)
@@ -127,39 +157,59 @@ class Cluster:
         partition: int = 0,
         *,
         to: str | None = None,
-        kind: str = "preferred",
+        kind: str | None = None,
     ) -> Asked:
-        """Ask for an election: ``preferred`` or ``unclean``; ``to`` names the leader wanted."""
+        """Ask for an election.
+
+        Args:
+            to: a replica that is made leader, in sync or not: a forced, unclean election.
+            kind: ``preferred`` gives the lead to the first replica, if it is in sync; ``unclean``
+                gives one that is running a partition without a leader. By default ``preferred``,
+                with ``to`` ``unclean``.
+        """
         kinds = {each.name.lower(): each for each in ElectionType}
+        kind = kind or ("preferred" if to is None else "unclean")
         if kind not in kinds:
             raise WorldError(f"kind is {kind!r}, allowed are {', '.join(kinds)}")
-        place = self._partition(topic, partition)
-        request = ElectLeadersRequest(0, kinds[kind], (place,), to)
+        record = self._partition(topic, partition)
+        if to is not None:
+            if kind != "unclean":
+                raise WorldError(f"kind is {kind!r}, allowed with a leader named is unclean")
+            if to not in record.replicas:
+                raise WorldError(f"to is {to!r}, allowed are {', '.join(record.replicas)}")
+        request = ElectLeadersRequest(0, kinds[kind], (record.partition,), to)
         return self.ask(f"elect {topic}-{partition}", CONTROLLER, request)
 
     def reassign(
         self, topic: str, partition: int = 0, *, replicas: Sequence[str] | None = None
     ) -> Asked:
         """Give a partition other replicas; None cancels a reassignment under way."""
+        check_names("replicas", replicas)
         wanted = None if replicas is None else tuple(replicas)
-        change = Reassignment(self._partition(topic, partition), wanted)
+        change = Reassignment(self._partition(topic, partition).partition, wanted)
         request = AlterPartitionReassignmentsRequest(0, (change,))
         return self.ask(f"reassign {topic}-{partition}", CONTROLLER, request)
 
     def delete_records(self, topic: str, partition: int = 0, *, before: int = -1) -> Asked:
         """Delete what is below an offset; -1 stands for the high watermark."""
         place = self._partition(topic, partition)
-        leader = self.world.view().leader(topic, partition)
-        if leader is None:
+        if place.leader is None:
             raise WorldError(f"{topic}-{partition} has no leader now")
-        request = DeleteRecordsRequest(0, 30_000, (DeleteRecordsPartition(place, before),))
-        return self.ask(f"delete records of {topic}-{partition}", leader, request)
+        cut = DeleteRecordsPartition(place.partition, before)
+        request = DeleteRecordsRequest(0, 30_000, (cut,))
+        return self.ask(f"delete records of {topic}-{partition}", place.leader, request)
 
-    def _partition(self, topic: str, partition: int) -> TopicIdPartition:
+    def _partition(self, topic: str, partition: int) -> PartitionRecord:
         found = self.world.view().partition(topic, partition)
         if found is None:
-            raise WorldError(f"there is no partition {topic}-{partition} now")
-        return found.partition
+            known = known_partitions(self.world.view().image())
+            raise WorldError(f"there is no partition {topic}-{partition} now, there are {known}")
+        return found
+
+    def shutdown(self, name: str) -> ShutDown:
+        """Ask a process to stop in order; done when it is gone."""
+        self.world.shutdown(name)
+        return ShutDown(self.world, self.world.host(name))
 
     # The network ---------------------------------------------------------------------------------
 
@@ -183,19 +233,25 @@ class Cluster:
         edges = ((src, dst), (dst, src)) if both else ((src, dst),)
         for name in (src, dst):
             self.world.host(name)
+        if src == dst:
+            raise WorldError(f"link is from {src!r} to itself, allowed is one to another node")
+        check_names("only", only)
         fault_id = self._fault_id("cut", fault_id)
-        rule = Cut(id=fault_id, edges=edges, only=frozenset(only), in_flight=in_flight)
+        with refused_values():
+            rule = Cut(id=fault_id, edges=edges, only=frozenset(only), in_flight=in_flight)
         return self._begin(rule)
 
     def partition(
         self, *groups: Sequence[str], in_flight: str = "drop", fault_id: str | None = None
     ) -> str:
         """Cut all links between the groups; nodes in no group keep theirs. Returns an id."""
+        for group in groups:
+            check_names("a group", group)
         for name in [name for group in groups for name in group]:
             self.world.host(name)
-        edges = partition_edges(groups)
         fault_id = self._fault_id("partition", fault_id)
-        rule = Cut(id=fault_id, edges=edges, in_flight=in_flight)
+        with refused_values():
+            rule = Cut(id=fault_id, edges=partition_edges(groups), in_flight=in_flight)
         return self._begin(rule)
 
     def heal(self, fault_id: str = "all") -> None:
@@ -207,9 +263,9 @@ class Cluster:
         active = self.world.active_faults
         if fault_id != "all" and fault_id not in active:
             known = ", ".join(["all", *active])
-            raise WorldError(f"fault is {fault_id!r}, allowed are {known}")
+            raise WorldError(f"fault is {fault_id!r}, active are {known}")
         for each in list(active) if fault_id == "all" else [fault_id]:
-            end(self.world, each)
+            end(self.world, each, self.cause)
 
     def _fault_id(self, kind: str, wanted: str | None) -> str:
         if wanted is not None:
@@ -223,7 +279,7 @@ class Cluster:
 
     def _begin(self, rule: Rule) -> str:
         self.world.faults[rule.id] = rule
-        begin(self.world, rule.id)
+        begin(self.world, rule.id, self.cause)
         return rule.id
 
     # Records -------------------------------------------------------------------------------------
@@ -248,41 +304,55 @@ class Cluster:
             acks: ``"all"``, 1 or 0.
             partition: None leaves the choice to keys and batches.
             batch: records in one batch, at most.
-            timeout_us: until an outcome is given up (delivery timeout), whole milliseconds.
+            timeout_us: until an outcome is given up (delivery timeout), whole milliseconds. A
+                request waits for its answer as long, at most 30 s.
             idempotence: by default on with acks all, else off.
             client: who sends. With another configuration the name gets a number.
         """
         if acks not in ACKS:
             raise WorldError(f"acks is {acks!r}, allowed are 'all', 1, 0")
+        check_values(values)
+        if keys is not None:
+            check_keys(keys, values if isinstance(values, int) else len(values))
+        if partition is not None:
+            check_number("partition", partition)
         timeout_ms = timeout_us // 1_000
-        config = ProducerConfig(
-            acks=ACKS[acks],
-            enable_idempotence=ACKS[acks] == -1 if idempotence is None else idempotence,
-            batch_max_records=batch,
-            delivery_timeout_ms=timeout_ms,
-            request_timeout_ms=min(30_000, timeout_ms),
-        )
+        if timeout_ms < 1:
+            raise WorldError(f"timeout is {timeout_us} us, allowed is 1 ms or more")
+        with refused_values():
+            config = ProducerConfig(
+                acks=ACKS[acks],
+                enable_idempotence=ACKS[acks] == -1 if idempotence is None else idempotence,
+                batch_max_records=batch,
+                delivery_timeout_ms=timeout_ms,
+                request_timeout_ms=min(30_000, timeout_ms),
+            )
         host = self._client(client, config)
         if isinstance(values, int):
-            first = self._sent.get(client, 0)
-            self._sent[client] = first + values
+            notes = self.world.producers
+            first = sum(notes[name].generated for name in self._numbered(client) if name in notes)
+            notes[host.name].generated += values
             values = [f"{client}-{number}" for number in range(first, first + values)]
-        if keys is not None and len(keys) != len(values):
-            raise WorldError(f"there are {len(keys)} keys, allowed are {len(values)}: one a value")
         operations = []
-        notes = self.world.producers[host.name]
         timestamp_ms = host.clock.now(self.world.now_us).wall_ms
         for at, value in enumerate(values):
-            key = None if keys is None else _bytes(keys[at])
-            record = Record(key, _bytes(value), timestamp_ms)
+            key = None if keys is None else as_bytes(keys[at])
+            record = Record(key, as_bytes(value), timestamp_ms)
             args = {"topic": topic, "partition": partition, "value": shown(record.value)}
             args["acks"] = config.acks
-            begun = self.world.trace.count + 1
+            begun = EventNumber(self.world.trace.count + 1)
             operation = self.world.call(
-                host.name, Kind.PRODUCE, args, "send", topic, record, partition=partition
+                host.name,
+                Kind.PRODUCE,
+                args,
+                "send",
+                topic,
+                record,
+                partition=partition,
+                cause=self.cause,
             )
             operations.append(operation)
-            notes.begin(host, operation, begun)
+            self.world.producers[host.name].begin(host, operation, begun)
         what = f"produce of {len(values)} records to {topic}"
         return Produced(self.world, what, host, operations)
 
@@ -300,33 +370,79 @@ class Cluster:
         """Read records in order; done when ``count`` of them are read.
 
         Args:
-            offset: where to begin; by default where this client stands, else by ``reset``.
+            offset: where to begin; by default where this client stands in the partition, else by
+                ``reset``. A client that was started again stands nowhere.
         """
-        host = self._client(client, ConsumerConfig(auto_offset_reset=reset, group=group))
-        args = {"topic": topic, "partition": partition, "count": count}
-        notes = self.world.consumers[host.name]
-        if (topic, partition) not in notes.assigned:
-            notes.assigned += ((topic, partition),)
-            self.world.call(host.name, Kind.STEP, args, "assign", notes.assigned)
+        check_number("count", count)
+        check_number("partition", partition)
         if offset is not None:
+            check_number("offset", offset)
+        with refused_values():
+            config = ConsumerConfig(auto_offset_reset=reset, group=group)
+        host = self._client(client, config)
+        args = {"topic": topic, "partition": partition, "count": count}
+        place = topic, partition
+        notes = self.world.consumers[host.name]
+        if notes.incarnation != host.starts - 1:
+            notes.incarnation, notes.assigned = host.starts - 1, ()
+            notes.returned.clear()
+        is_new = place not in notes.assigned
+        if is_new:
+            self._tell(host, args, "assign", (*notes.assigned, place))
+            notes.assigned += (place,)
+        if offset is not None:
+            notes.returned.pop(place, None)
             args = {"topic": topic, "partition": partition, "offset": offset}
-            self.world.call(host.name, Kind.STEP, args, "seek", topic, partition, offset)
+            self._tell(host, args, "seek", topic, partition, offset)
         what = f"consume of {count} records of {topic}-{partition}"
-        return Consumed(self.world, what, host, count)
+        consumed = Consumed(self.world, what, host, place, count)
+        if not is_new and offset is None and not consumed.is_done():
+            # Records may have been fetched already; they are polled behind a handler.
+            self._tell(host, args, "assign", notes.assigned)
+        return consumed
+
+    def follow(
+        self,
+        topic: str,
+        partition: int | None = None,
+        *,
+        reset: ResetPolicy = "earliest",
+        group: str | None = None,
+        client: str = "k1",
+    ) -> None:
+        """Read whatever there is, from now on; of every partition by default."""
+        image = self.world.view().image()
+        topic_id = image.topic_ids.get(topic)
+        if topic_id is None:
+            raise WorldError(f"there is no topic {topic!r} now")
+        numbers = [each.partition.partition for each in image.partitions_of(topic_id)]
+        for number in numbers if partition is None else [partition]:
+            self.consume(
+                topic, _WITHOUT_END, partition=number, reset=reset, group=group, client=client
+            )
+
+    def _tell(self, host: Host, args: dict[str, Any], method: str, *values: Any) -> None:
+        self.world.call(host.name, Kind.STEP, args, method, *values, cause=self.cause)
 
     def _client(self, name: str, config: ProducerConfig | ConsumerConfig) -> Host:
         """The host of a client with this configuration, started if it is new."""
-        key = name, config
-        if key not in self._clients:
-            number = 1 + sum(known == name for known, _ in self._clients)
-            full = name if number == 1 else f"{name}.{number}"
-            if isinstance(config, ProducerConfig):
-                self.world.add_producer(full, config)
-            else:
-                self.world.add_consumer(full, config)
-            self._clients[key] = full
-        return self.world.hosts[self._clients[key]]
+        known = self._numbered(name)
+        notes = self.world.producers, self.world.consumers
+        for full in known:
+            if any(full in each and each[full].config == config for each in notes):
+                host = self.world.hosts[full]
+                if host.process is None:
+                    raise WorldError(f"{full} is {host.status}: no process runs there")
+                return host
+        is_client = not known or any(name in each for each in notes)
+        full = f"{name}.{len(known) + 1}" if known and is_client else name
+        if isinstance(config, ProducerConfig):
+            return self.world.add_producer(full, config)
+        return self.world.add_consumer(full, config)
 
-
-def _bytes(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else value
+    def _numbered(self, name: str) -> list[str]:
+        """The hosts that have this name, with and without a number: p1, p1.2, ..."""
+        found = [name] if name in self.world.hosts else []
+        while found and (full := f"{name}.{len(found) + 1}") in self.world.hosts:
+            found.append(full)
+        return found

@@ -18,6 +18,7 @@ from cluster.names import CONTROLLER, TopicIdPartition
 from cluster.records import PartitionRecord
 from cluster.replica import Replica
 from sim.hosts import Host
+from sim.world_errors import WorldError
 from storage.errors import CorruptBatch
 from storage.mkb1 import decode_batch
 from storage.mkb1_header import FRAME
@@ -40,11 +41,16 @@ class View:
     def __init__(self, hosts: Mapping[str, Host]) -> None:
         self._hosts = hosts
 
+    def _host(self, name: str) -> Host:
+        if name not in self._hosts:
+            raise WorldError(f"node is {name!r}, there are {', '.join(self._hosts)}")
+        return self._hosts[name]
+
     # Nodes -------------------------------------------------------------------------------------
 
     def status(self, name: str) -> str:
         """``running``, ``paused``, ``down`` or ``off``."""
-        return self._hosts[name].status
+        return self._host(name).status
 
     def running(self) -> list[str]:
         """The brokers that run, in order."""
@@ -52,11 +58,11 @@ class View:
 
     def fields(self, name: str) -> Mapping[str, Any]:
         """What a process shows of its state; empty where none runs."""
-        process = self._hosts[name].process
+        process = self._host(name).process
         return {} if process is None else process.machine.fields()
 
     def _broker(self, name: str) -> Broker | None:
-        process = self._hosts[name].process
+        process = self._host(name).process
         machine = None if process is None else process.machine
         return machine if isinstance(machine, Broker) and hasattr(machine, "core") else None
 
@@ -131,7 +137,7 @@ class View:
         Read from the bytes of its files, so that looking changes nothing; up to the first frame
         that is damaged.
         """
-        disk = self._hosts[name].require_disk().files
+        disk = self._host(name).require_disk().files
         directory = f"{topic}-{number}"
         found: list[LoggedRecord] = []
         for path, inode in disk.names.paths():

@@ -4,8 +4,8 @@ A world does nothing on its own account: ``step`` does the next entry of the tim
 drives it decides what is to happen when. The same configuration, seed and calls give the same
 events and the same digest, on real files or in memory, at every trace level.
 
-A world can be copied at any moment between two entries, unless its files are real or a script
-waits in it.
+A world can be copied at any moment between two entries, unless its files are real or scripts are
+under way in it.
 
 Left out: what users do in the words of their trade (``sim.verbs``), scripts (``sim.scripts``).
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from cluster.config import ConsumerConfig, ProducerConfig
 from cluster.consumer import Consumer
@@ -28,11 +28,10 @@ from sim.clocks import HostClock
 from sim.cluster_config import ClockConfig, ClusterConfig
 from sim.disk_copies import DiskCopy
 from sim.disk_core import PowerCut, ProcessKill
-from sim.disk_images import CRASH_MODES
 from sim.disk_speed import DiskQueue
 from sim.disks import SimDisk
 from sim.draws import Draws
-from sim.failpoints import Failpoint
+from sim.failpoints import ENDS, IMAGES, Failpoint
 from sim.faults import Fault
 from sim.host_disks import HostDisk
 from sim.hosts import Host
@@ -40,22 +39,18 @@ from sim.kernel import Kernel
 from sim.network import Network
 from sim.operators import Operator
 from sim.range_reads import with_bytes
+from sim.real_files import RealFiles
 from sim.schedulers import Scheduler
 from sim.state_keys import state_key
 from sim.timeline import EventClass, Timeline
 from sim.trace.kinds import Kind
 from sim.trace.writer import Trace
 from sim.views import View
-from storage.disk import Disk, OsDisk
+from sim.world_errors import WorldError
+from storage.disk import Disk, FileKind, OsDisk
 from storage.memdisk import MemDisk
 
-__all__ = ["IMAGES", "World", "WorldError"]
-
-IMAGES: Final = ("lost", "kept", "drawn", *(m for m in CRASH_MODES if m not in ("lost", "kept")))
-
-
-class WorldError(ValueError):
-    """What was asked for cannot be done as the world is; says why, and what can."""
+__all__ = ["World", "WorldError"]
 
 
 class World:
@@ -86,7 +81,12 @@ class World:
             seed: 0 to 2^64-1.
             root: an empty folder for the brokers' directories; in memory by default.
             trace: by default one that keeps a digest only.
+
+        Raises:
+            WorldError: ``root`` is no folder, or has something in it.
         """
+        if root is not None:
+            _require_empty(root)
         self.config = config = config or ClusterConfig()
         self.seed = seed
         self.draws = Draws(seed)
@@ -129,7 +129,7 @@ class World:
         return host
 
     def _new_disk(self, name: str) -> HostDisk:
-        backing: Disk = MemDisk() if self.root is None else OsDisk()
+        backing: Disk = MemDisk() if self.root is None else RealFiles()
         disk = self.config.disk
         files = SimDisk(
             backing,
@@ -191,9 +191,10 @@ class World:
 
     def step(self) -> bool:
         """Do the next entry of the timeline; False if there is none."""
-        if not len(self.timeline):
+        try:
+            call, values = self.timeline.pop()
+        except IndexError:
             return False
-        call, values = self.timeline.pop()
         call(*values)
         for watch in self.watchers:
             watch(self)
@@ -240,11 +241,11 @@ class World:
 
         Raises:
             WorldError: no process runs there (a power loss may strike a host that is only down),
-                or a word is none.
+                it is the operator, or a word is none.
         """
-        host = self.host(name)
-        if how not in ("process", "power"):
-            raise WorldError(f"how is {how!r}, allowed are process, power")
+        host = self._struck(name)
+        if how not in ENDS:
+            raise WorldError(f"how is {how!r}, allowed are {', '.join(ENDS)}")
         if image not in IMAGES:
             raise WorldError(f"image is {image!r}, allowed are {', '.join(IMAGES)}")
         if how == "power":
@@ -284,25 +285,30 @@ class World:
         else:
             known = ", ".join(("same", "wiped", *self.disk_copies))
             raise WorldError(f"disk is {disk!r}, allowed are {known}")
+        if self.kernel.observer is not None:
+            self.kernel.observer.on_disk_replaced(host.name)
 
     def copy_disk(self, name: str, copy_name: str) -> None:
         """Keep a host's files as they are, for a later ``start`` of the same or another host.
 
         Raises:
-            WorldError: the host has no disk.
+            WorldError: the host has no disk, or the copy's name means something else.
         """
         host = self.host(name)
         if host.disk is None:
             raise WorldError(f"{name} has no disk")
+        if copy_name in ("", "same", "wiped"):
+            raise WorldError(f"copy is {copy_name!r}, allowed is a name other than same, wiped")
         self.disk_copies[copy_name] = DiskCopy.take(host.disk.files)
 
     def shutdown(self, name: str, cause: tuple[int, ...] = ()) -> None:
         """Ask a process to stop in order; it is gone when its machine is done."""
-        host = self._running(name)
-        host.stop(cause)
+        self._struck(name)
+        self._running(name).stop(cause)
 
     def pause(self, name: str, cause: tuple[int, ...] = (), **args: Any) -> int:
         """A process handles nothing until ``resume``. Returns the event."""
+        self._struck(name)
         host = self._running(name)
         if host.is_paused:
             raise WorldError(f"{name} is paused already")
@@ -314,6 +320,11 @@ class World:
         if not host.is_paused:
             raise WorldError(f"{name} is {host.status}, not paused")
         host.resume(cause, **args)
+
+    def _struck(self, name: str) -> Host:
+        if name == ADMIN:
+            raise WorldError(f"{ADMIN} is the operator, whom nothing strikes")
+        return self.host(name)
 
     def _running(self, name: str) -> Host:
         host = self.host(name)
@@ -376,7 +387,7 @@ class World:
             WorldError: a node has that name.
         """
         config = config or ProducerConfig()
-        notes = ProducerNotes(config.acks)
+        notes = ProducerNotes(config)
         host = self._add_client(name, ClientFactory(self.config, Producer, config))
         self.producers[name], host.adapter = notes, notes.take
         host.start()
@@ -388,10 +399,9 @@ class World:
         Raises:
             WorldError: a node has that name.
         """
-        notes = ConsumerNotes()
-        host = self._add_client(
-            name, ClientFactory(self.config, Consumer, config or ConsumerConfig())
-        )
+        config = config or ConsumerConfig()
+        notes = ConsumerNotes(config)
+        host = self._add_client(name, ClientFactory(self.config, Consumer, config))
         self.consumers[name], host.adapter = notes, notes.take
         host.start()
         return host
@@ -433,18 +443,36 @@ class World:
 
         It covers everything that decides what happens next: machines, files and what a power loss
         could make of them, clocks, connections, the timeline. Event numbers are not part of it.
+
+        Raises:
+            ValueError: a script waits in it.
+            Misuse: scripts are under way, as for ``copy``.
         """
+        if self.timeline.driver is not None:
+            self.timeline.driver.check_alone()
         return state_key(self)
 
     def copy(self) -> World:
         """An independent world in the same state; its trace goes on without a file.
 
+        A script may copy its world, and step the copy, while no other script is under way.
+
         Raises:
             WorldError: its files are real.
+            Misuse: scripts are under way.
         """
         if self.root is not None:
             raise WorldError(
                 f"the files of this world are real ({self.root}), and cannot be copied with it: "
                 "without a root it runs in memory, and gives the same digest"
             )
+        self.timeline.sweep()
         return copy.deepcopy(self)
+
+
+def _require_empty(root: Path) -> None:
+    disk = OsDisk()
+    if disk.stat(root).kind is not FileKind.DIRECTORY:
+        raise WorldError(f"root is {root}, allowed is a folder that is there")
+    if found := disk.listdir(root):
+        raise WorldError(f"root is {root}, which has {found[0]!r}; allowed is an empty folder")

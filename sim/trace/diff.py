@@ -5,7 +5,9 @@ point takes O(log n) check points, and then the events of one interval. ``first_
 no files, only a sequence of check points and a way to fetch events, so two machines can run it on
 one workload without shipping traces (FAULTS B.8).
 
-What an event changed (``set``) is derived from what happened, and is not compared.
+What an event changed (``set``) is derived from what happened, and is outside the digests. Of two
+files of level ``full`` whose events are the same it is compared all the same, from the beginning:
+viewers must be shown the same too. A file without any change counts as one of another level.
 
 Left out: aligning two traces behind their first difference, and text for people
 (``sim.trace.report``).
@@ -20,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from attrs import asdict, frozen
 
-from sim.trace.lines import Check, Event, Footer, canonical, encode
+from sim.trace.lines import Check, Event, Footer, canonical, encode, sum_tail
 from sim.trace.reader import TraceReader
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "Difference",
     "Fetch",
     "FileDifference",
+    "OtherChanges",
     "Side",
     "Unlike",
     "diff_files",
@@ -94,6 +97,13 @@ class Difference:
     causes: tuple[Event, ...] = ()
 
 
+class OtherChanges(NamedTuple):
+    """An event that changed something else, or in another order, in B than in A."""
+
+    event: Event
+    unlike: tuple[Unlike, ...]
+
+
 @frozen
 class FileDifference:
     """How two trace files differ.
@@ -101,17 +111,19 @@ class FileDifference:
     Attributes:
         header: what differs in what was run; that alone does not make the traces differ.
         events: the first difference of the events.
+        changes: what differs in what the first such event changed, where the events are the same.
         footer: what differs in how they ended, where the events are the same.
     """
 
     header: tuple[Unlike, ...]
     events: Difference | None
+    changes: OtherChanges | None
     footer: tuple[Unlike, ...]
 
     @property
     def is_same(self) -> bool:
-        """The same events and the same judgement."""
-        return self.events is None and not self.footer
+        """The same events, the same changes where both have them, and the same judgement."""
+        return self.events is None and self.changes is None and not self.footer
 
 
 # Finding it ------------------------------------------------------------------------------------
@@ -226,8 +238,49 @@ def diff_files(path_a: Path, path_b: Path) -> FileDifference:
     a, b = TraceReader(path_a), TraceReader(path_b)
     header = _unlike("header", asdict(a.header), asdict(b.header))
     difference = first_difference(side_of(a), side_of(b))
+    if difference is not None:
+        return FileDifference(tuple(header), difference, None, ())
     footer = _unlike("footer", _judgement(a.footer), _judgement(b.footer))
-    return FileDifference(tuple(header), difference, tuple(footer) if difference is None else ())
+    return FileDifference(tuple(header), None, _other_changes(a, b), tuple(footer))
+
+
+def _other_changes(a: TraceReader, b: TraceReader) -> OtherChanges | None:
+    """The first event whose changes differ, of files with the same events that both have changes.
+
+    Lines are compared as they stand, and parsed where they differ.
+    """
+    if a.is_complete and b.is_complete and _tail(a.path) == _tail(b.path):
+        return None
+    found: OtherChanges | None = None
+    has_changes = [False, False]
+    for lines in zip(a.event_lines(), b.event_lines(), strict=False):
+        is_new = found is None and lines[0][1] != lines[1][1]
+        for side, reader in enumerate((a, b)):
+            if not has_changes[side] and b'"set":' in lines[side][1]:
+                has_changes[side] = bool(reader.parse_event(*lines[side]).changes)
+        if is_new:
+            one, other = a.parse_event(*lines[0]), b.parse_event(*lines[1])
+            if canonical(one) != canonical(other):
+                raise ContradictionError(
+                    f"the digests are the same, and event {one.n} is not: one was changed"
+                )
+            unlike = _unlike("set", _by_path(one), _by_path(other))
+            found = OtherChanges(one, tuple(unlike)) if unlike else None
+        if found is not None and all(has_changes):
+            return found
+    return None
+
+
+def _by_path(event: Event) -> dict[str, Any]:
+    return {path: [old, new] for path, old, new in event.changes}
+
+
+def _tail(path: Path) -> bytes:
+    """The end of a file's last line, which has the sum over all of it."""
+    with path.open("rb") as file:
+        size_bytes = file.seek(0, 2)
+        file.seek(max(0, size_bytes - len(sum_tail("0" * 32))))
+        return file.read()
 
 
 def side_of(reader: TraceReader) -> Side:

@@ -157,9 +157,6 @@ KINDS: Final[dict[Kind, KindDoc]] = {
         {**_MESSAGE, "by_us": "by how much", "lost": "how many transmissions were lost"},
     ),
     Kind.DUPLICATE: KindDoc("a message arrives twice", dict(_MESSAGE)),
-    Kind.REORDER: KindDoc(
-        "a message may be overtaken", {**_MESSAGE, "by_us": "by how much it is later"}
-    ),
     Kind.CORRUPT: KindDoc(
         "bits of a message, or of a file at rest, are changed",
         {
@@ -232,7 +229,10 @@ KINDS: Final[dict[Kind, KindDoc]] = {
             "clean": "whether it was closed in order",
             "log_start": "its first offset",
             "log_end": "its end",
+            "high_watermark": "the high watermark that its checkpoint knows",
             "cut_bytes": "bytes of a torn tail that were cut",
+            "error": "code of the error with which it refused to open: it is in quarantine",
+            "detail": _DETAIL,
             "records": "records of the metadata log",
             "committed": "end of those that are committed",
         },
@@ -251,6 +251,8 @@ KINDS: Final[dict[Kind, KindDoc]] = {
             "base_offset": _BASE,
             "next_offset": _NEXT,
             "leader_epoch": _EPOCH,
+            "client": "name of the producer's node",
+            "acks": _ACKS,
         },
     ),
     Kind.REPLICATE: KindDoc(
@@ -317,12 +319,22 @@ KINDS: Final[dict[Kind, KindDoc]] = {
             "partition": _PARTITION,
             "leader": "its name, or null",
             "leader_epoch": _EPOCH,
+            "isr": "names of the members from now on",
+            "old_leader": "the leader before, or null",
+            "old_isr": "names of the members before",
             "unclean": "whether it comes from outside ISR and ELR",
         },
     ),
     Kind.ROLE: KindDoc(
         "a replica takes a role",
-        {"partition": _PARTITION, "role": "name of the role", "leader_epoch": _EPOCH},
+        {
+            "partition": _PARTITION,
+            "role": "name of the role",
+            "leader_epoch": _EPOCH,
+            "leader": "name of the leader, or null",
+            "isr": "names of the members",
+            "log_end": "the end of the replica's log",
+        },
     ),
     Kind.METADATA: KindDoc(
         "a broker has new metadata", {"end_offset": "end of the metadata that it has"}

@@ -8,7 +8,6 @@ Left out: how events are written (``sim.trace.lines``), and what follows from th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Final
 
@@ -41,7 +40,6 @@ class Kind(StrEnum):
     HOLD = "hold"
     DELAY = "delay"
     DUPLICATE = "duplicate"
-    REORDER = "reorder"
     CORRUPT = "corrupt"
     RESET = "reset"
     REFUSE = "refuse"
@@ -148,14 +146,13 @@ NOTE_KINDS: Final[dict[str, Kind]] = {
 """The kind of each note of the machines in package ``cluster``; the test reads their sources."""
 
 
-def of_note(note: str, args: Iterable[tuple[str, Any]]) -> tuple[Kind, dict[str, Any]]:
-    """The kind and the arguments of a machine's note.
+def of_note(note: str, args: dict[str, Any]) -> tuple[Kind, dict[str, Any]]:
+    """The kind and the arguments of a machine's note; ``args`` become the event's.
 
     Where the kind is not called as the note is, the argument ``note`` says what it was. A note that
     the table does not know, of a user's own machine, is of kind ``note``.
     """
     kind = NOTE_KINDS.get(note, Kind.NOTE)
-    plain = dict(args)
     if kind != note:
-        plain["note"] = note
-    return kind, plain
+        args["note"] = note
+    return kind, args

@@ -30,6 +30,7 @@ __all__ = ["LINE_BYTES_MAX", "CheckPoints", "TraceError", "TraceReader", "Verifi
 LINE_BYTES_MAX: Final = 16 << 20
 """How long a line may be, unless the reader is told otherwise."""
 _CHECK_MARK = b'{"check":'
+_EVENT_MARK = b'{"n":'
 
 
 class TraceError(Exception):
@@ -121,6 +122,26 @@ class TraceReader:
     def lines(self) -> Iterator[_Read]:
         """Every whole line, with its number and its bytes."""
         return self._lines(1, 0, 0)
+
+    def event_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Every whole line that begins as an event does, unparsed, with its number."""
+        number = 1
+        with self.path.open("rb") as file:
+            while (data := self._read_line(file, number)).endswith(b"\n"):
+                if data.startswith(_EVENT_MARK):
+                    yield number, data
+                number += 1
+
+    def parse_event(self, number: int, data: bytes) -> Event:
+        """The event of a line that ``event_lines`` gave.
+
+        Raises:
+            TraceError: it is none.
+        """
+        line = self._parse(number, data)
+        if not isinstance(line, Event):
+            raise TraceError(self.path, number, "the line is no event")
+        return line
 
     def _lines(self, number: int, offset: int, count: int) -> Iterator[_Read]:
         """The lines from a place on, in front of which there are ``count`` events."""
@@ -227,7 +248,7 @@ class CheckPoints(Sequence[Check]):
                     self._offsets.append(offset)
                     self._numbers.append(number)
                 elif not self.has_events:
-                    self.has_events = data.startswith(b'{"n":')
+                    self.has_events = data.startswith(_EVENT_MARK)
                 offset += len(data)
 
     def __len__(self) -> int:

@@ -36,6 +36,10 @@ def report_difference(found: FileDifference, name_a: str, name_b: str) -> str:
         lines += ["The headers differ:", *_unlikes(found.header)]
     if found.events is not None:
         lines += _events(found.events)
+    elif found.changes is not None:
+        event, unlike = found.changes
+        lines.append(f"The events are the same. What event {event.n} changed differs:")
+        lines += [describe(event), "What differs:", *_unlikes(unlike)]
     elif found.footer:
         lines += ["The events are the same. The ends differ:", *_unlikes(found.footer)]
     else:

@@ -49,9 +49,10 @@ class Trace:
         header: the file's first line; needed with a path.
         check_every: events from one check point to the next, from 1.
         keeps_lines: keep the lines of all events in memory, for ``events()``.
+        zero_us: the virtual time that the trace calls 0; what is before it has negative times.
 
     Attributes:
-        level: as given.
+        level, zero_us: as given.
         count: how many events there are; the last one has this number.
         footer: how it ended; None until it is closed.
     """
@@ -72,6 +73,7 @@ class Trace:
         "footer",
         "level",
         "wants_changes",
+        "zero_us",
     )
 
     def __init__(
@@ -82,12 +84,14 @@ class Trace:
         header: Header | None = None,
         check_every: int = CHECK_EVERY,
         keeps_lines: bool = False,
+        zero_us: int = 0,
     ) -> None:
         if check_every < 1:
             raise ValueError(f"check_every is {check_every}, allowed is 1 or more")
         if path is not None and header is None:
             raise ValueError("a trace with a file needs a header")
         self.level = Level(level)
+        self.zero_us = zero_us
         self.count = 0
         self.footer: Footer | None = None
         self._check_every = check_every
@@ -110,7 +114,7 @@ class Trace:
     def __deepcopy__(self, memo: object) -> Trace:
         """Goes on from here without the file; lines kept in memory are kept on."""
         # Nobody changes an event's args, so the events themselves are shared.
-        other = Trace(self.level, check_every=self._check_every)
+        other = Trace(self.level, check_every=self._check_every, zero_us=self.zero_us)
         other.count, other.footer = self.count, self.footer
         other._checks = list(self._checks)
         other._next_check = self._next_check
@@ -152,7 +156,7 @@ class Trace:
         if n > self._flush_behind:
             self._flush()
         self.count = n
-        self._put((n, t_us, node, kind, cause, args))
+        self._put((n, t_us - self.zero_us, node, kind, cause, args))
         return EventNumber(n)
 
     def attach(self, n: int, changes: list[Change]) -> None:

@@ -6,22 +6,19 @@ and at what is left on the timeline.
 
 from __future__ import annotations
 
-import signal
+import copy
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import NoReturn
 
 import pytest
 import trio
 import trio.testing
 
 from sim import baton
-from sim.timeline import EventClass, Timeline, Token
+from sim.timeline import EventClass
 from tests.sim.fake_world import FakeWorld
 
 Main = Callable[[], Awaitable[object]]
@@ -284,177 +281,6 @@ def test_many_wake_ups_are_fine_as_long_as_time_passes(monkeypatch: pytest.Monke
     baton.run_script(FakeWorld(), main)
 
 
-# The end of a run that failed ------------------------------------------------------------------
-
-
-async def _shielded_sleep() -> None:
-    with trio.CancelScope(shield=True):
-        await trio.sleep(3_600)
-
-
-async def _shielded_event() -> None:
-    with trio.CancelScope(shield=True):
-        await trio.Event().wait()
-
-
-async def _shielded_world() -> None:
-    with trio.CancelScope(shield=True):
-        await baton.wait_for(lambda: False)
-
-
-async def _stubborn() -> None:
-    while True:
-        try:
-            await baton.sleep_us(10)
-        except (trio.Cancelled, baton.BatonError):
-            continue
-
-
-async def _stubborn_and_shielded() -> None:
-    with trio.CancelScope(shield=True):
-        await _stubborn()
-
-
-async def _stubborn_in_nursery() -> None:
-    async with baton.nursery():
-        await _stubborn()
-
-
-async def _hopeless_in_nursery() -> None:
-    async with baton.nursery():
-        for _ in range(5_000):
-            try:
-                await baton.sleep_us(10)
-            except BaseException:  # noqa: BLE001
-                continue
-
-
-_STUBBORN = [_stubborn, _stubborn_and_shielded, _stubborn_in_nursery, _hopeless_in_nursery]
-
-
-@pytest.mark.parametrize(
-    ("main", "is_free"),
-    [
-        *[(main, False) for main in (_shielded_sleep, _shielded_event, _shielded_world)],
-        *[(main, True) for main in (_shielded_sleep, _shielded_event)],
-        *[(main, False) for main in _STUBBORN],
-    ],
-)
-@pytest.mark.filterwarnings("ignore:.*_hopeless_in_nursery:pytest.PytestUnraisableExceptionWarning")
-def test_a_wait_that_cannot_be_cancelled_does_not_hold_the_end(
-    main: Main, is_free: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sim.baton_run._PATIENCE", 100)
-    world = FakeWorld()
-
-    def fails() -> NoReturn:
-        raise LookupError("the world's")
-
-    async def company() -> None:
-        world.timeline.at(35, EventClass.FAULT, "world", fails)
-        async with baton.nursery() as nursery, trio.open_nursery() as other:
-            if is_free:
-                other.start_soon(main)
-            else:
-                nursery.start_soon(main)
-
-    with pytest.raises(LookupError, match="the world's"):
-        baton.run_script(world, company)
-    assert world.now_us == 35
-    assert len(world.timeline) == 0
-
-
-def test_a_wait_that_is_cut_does_not_go_on() -> None:
-    world = FakeWorld()
-
-    async def main() -> None:
-        try:
-            await _shielded_event()
-            world.note("went on")
-        except baton.BatonError as error:
-            world.note(error)
-
-    with pytest.raises(baton.Deadlock):
-        baton.run_script(world, main)
-    what = "test_a_wait_that_is_cut_does_not_go_on.<locals>.main"
-    assert world.log == [(0, f"the run has ended, and script 1 {what!r} still waits")]
-
-
-@pytest.mark.parametrize("by", ["entry", "watcher"])
-def test_scripts_whose_turn_has_come_when_a_step_raises_go_on(by: str) -> None:
-    world = FakeWorld()
-    event = trio.Event()
-
-    def fails() -> None:
-        if event.is_set():
-            raise LookupError("the world's")
-
-    async def child() -> None:
-        await event.wait()
-        world.note("woken")
-
-    async def main() -> None:
-        async with baton.nursery() as nursery:
-            for _ in range(3):
-                nursery.start_soon(child)
-            await baton.sleep_us(100)
-            event.set()
-            if by == "entry":
-                world.timeline.at(100, EventClass.FAULT, "world", fails)
-            else:
-                world.watchers.append(fails)
-
-    with pytest.raises(LookupError, match="the world's"):
-        baton.run_script(world, main)
-    assert world.log == [(100, "woken")] * 3
-
-
-def test_an_interrupt_while_scripts_end_does_not_hold_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The signal comes while the driver is at work: it takes wake-ups off the timeline."""
-    world = FakeWorld()
-    signals = []
-    cancel = Timeline.cancel
-
-    def fails() -> NoReturn:
-        signals.append(signal.SIGINT)
-        raise LookupError("the world's")
-
-    def interrupted(timeline: Timeline, token: Token) -> None:
-        cancel(timeline, token)
-        if signals:
-            signal.raise_signal(signals.pop())
-
-    monkeypatch.setattr(Timeline, "cancel", interrupted)
-
-    async def main() -> None:
-        world.timeline.at(5, EventClass.FAULT, "world", fails)
-        async with baton.nursery() as nursery:
-            for _ in range(3):
-                nursery.start_soon(baton.sleep_us, 100)
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            baton.run_script(world, main)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert len(world.timeline) == 0
-
-
-def test_what_main_raises_while_it_is_cancelled_is_noted() -> None:
-    async def main() -> None:
-        try:
-            await trio.sleep_forever()
-        finally:
-            raise LookupError("mine")
-
-    with pytest.raises(baton.Deadlock) as caught:
-        baton.run_script(FakeWorld(), main)
-    assert caught.value.__notes__ == ["the main script then raised LookupError('mine')"]
-
-
 # Calls where they are not allowed --------------------------------------------------------------
 
 
@@ -517,20 +343,72 @@ def test_runs_do_not_nest() -> None:
     trio.run(main)
 
 
-def test_a_script_that_steps_the_world_over_another_one_is_an_error() -> None:
+def test_a_script_that_steps_the_world_is_an_error() -> None:
     world = FakeWorld()
+    world.later(20, "not reached")
+
+    async def steps() -> None:
+        world.step()
+
+    async def advances() -> None:
+        world.timeline.advance(10)
+
+    async def free() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(steps)
+
+    for main in (steps, advances):
+        with pytest.raises(baton.Misuse, match=r"script 1 .* steps the world, which stands still"):
+            baton.run_script(world, main)
+    with pytest.raises(ExceptionGroup) as caught:
+        baton.run_script(world, free)
+    assert caught.group_contains(baton.Misuse, match="a task steps the world")
+    assert (world.now_us, world.log) == (0, [])
+    assert world.step()
+
+
+def test_nothing_of_scripts_is_left_in_the_world_behind_them() -> None:
+    """Timeouts that were not needed lie behind other entries of the timeline."""
+    world = FakeWorld()
+    world.later(5, "early")
 
     async def main() -> None:
-        async with baton.nursery() as nursery:
-            nursery.start_soon(baton.sleep_us, 10, name="sleeper")
-            await baton.sleep_us(5)
-            world.step()
+        await baton.wait_for(lambda: True, within_us=1_000)
+        with trio.move_on_after(0.000_001):
+            await baton.sleep_us(1_000)
 
-    with pytest.raises(ExceptionGroup) as caught:
+    baton.run_script(world, main)
+    assert copy.deepcopy(world.timeline).next_us() == 5
+    assert world.timeline.driver is None
+
+
+def test_scripts_that_wait_for_each_other_for_an_hour_are_an_error() -> None:
+    """The world goes on for ever, as one with heartbeats does; a watcher may wake them before."""
+    world = FakeWorld()
+    world.tick(1_000_000, 10**9)
+    event = trio.Event()
+    world.timeline.at(3_599_000_000, EventClass.TIMER, "world", event.set)
+
+    async def main() -> None:
+        await event.wait()
+        async with baton.nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            await baton.sleep_us(10)
+
+    with pytest.raises(baton.Deadlock, match="for 3600 s no script waited for the world") as caught:
         baton.run_script(world, main)
-    assert caught.group_contains(
-        baton.Misuse, match="script 1 .* steps the world, which wakes script 2 'sleeper'"
-    )
+    assert "sleep_forever of trio" in str(caught.value)
+    assert 7_199 <= world.now_us // 1_000_000 <= 7_201
+
+
+def test_an_async_predicate_and_a_coroutine_for_a_function_are_errors() -> None:
+    async def predicate() -> bool:
+        return True
+
+    with pytest.raises(TypeError, match="a predicate is async, allowed is a plain function"):
+        baton.run_script(FakeWorld(), baton.wait_for, predicate)
+    with pytest.raises(TypeError, match="allowed is the function itself: main, not main"):
+        baton.run_script(FakeWorld(), predicate())  # type: ignore[arg-type]
 
 
 def test_what_is_not_async_is_an_error_of_the_script() -> None:
@@ -543,82 +421,3 @@ def test_an_awaitable_of_asyncio_gets_the_error_of_trio() -> None:
 
     with pytest.raises(TypeError, match="asyncio"):
         baton.run_script(FakeWorld(), asyncio.sleep, 0)
-
-
-# Processes -------------------------------------------------------------------------------------
-
-_CANCELLED_AT_ONCE = """
-import os, random
-import trio
-import trio.testing
-from sim import baton
-from sim.draws import Draws
-from sim.schedulers import Pct
-from tests.sim.fake_world import FakeWorld
-
-rng = random.Random(os.environ["PYTHONHASHSEED"])
-ballast = []
-world = FakeWorld()
-counting = FakeWorld(Pct(Draws(1), depth=60, entries=200))
-plain = []
-
-def shift():
-    # Tasks get other addresses, by which sets order them.
-    ballast.extend(bytes(rng.randrange(600)) for _ in range(rng.randrange(8)))
-
-async def child(world, name):
-    try:
-        await (baton.sleep_us(1_000) if name % 3 else trio.sleep_forever())
-    finally:
-        world.note(name)
-
-async def main(world):
-    with trio.move_on_after(0.0001):
-        async with baton.nursery() as nursery:
-            for name in range(40):
-                shift()
-                nursery.start_soon(child, world, name)
-
-async def abort(name):
-    def note(_):
-        plain.append(name)
-        return trio.lowlevel.Abort.SUCCEEDED
-    await trio.lowlevel.wait_task_rescheduled(note)
-
-async def bare():
-    async with trio.open_nursery() as nursery:
-        for name in range(40):
-            shift()
-            nursery.start_soon(abort, name)
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
-
-baton.run_script(world, main, world)
-baton.run_script(counting, main, counting)
-trio.run(bare)
-print(world.log)
-print(counting.log)
-print(plain)
-"""
-
-
-@pytest.mark.slow
-def test_the_order_of_a_set_of_trio_does_not_reach_the_world() -> None:
-    """The last order is that in which bare trio aborts: it differs, so it could have leaked.
-
-    The second is that under a scheduler that counts entries, so it shows the order of entering.
-    """
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", _CANCELLED_AT_ONCE],
-            cwd=Path(__file__).parents[2],
-            env={"PYTHONHASHSEED": str(seed), "PYTHONPATH": "."},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.splitlines()
-        for seed in range(6)
-    ]
-    assert {log for log, _, _ in outputs} == {str([(100, str(name)) for name in range(40)])}
-    assert len({counted for _, counted, _ in outputs}) == 1
-    assert len({plain for _, _, plain in outputs}) > 1

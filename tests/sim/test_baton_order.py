@@ -114,3 +114,22 @@ def test_drawn_scripts_do_the_same_in_each_run(kind: str, scripts: list[list[Op]
     first = _played(_scheduler(kind), scripts)
     for _ in range(RUNS - 1):
         assert _played(_scheduler(kind), scripts) == first
+
+
+def test_a_sleep_of_nothing_lets_every_script_of_the_moment_go_first() -> None:
+    """Those just started, and those that yielded before, though their numbers are higher."""
+    world = FakeWorld()
+
+    async def child(name: str) -> None:
+        for _ in range(3):
+            world.note(name)
+            await baton.sleep_us(0)
+
+    async def main() -> None:
+        async with baton.nursery() as nursery:
+            nursery.start_soon(child, "a")
+            nursery.start_soon(child, "b")
+            await child("main")
+
+    baton.run_script(world, main)
+    assert " ".join(what for _, what in world.log) == "main a b main a b main a b"

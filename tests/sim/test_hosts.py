@@ -362,7 +362,8 @@ def test_a_crash_loop_ends_recovery_at_each_call_and_then_lets_it_be() -> None:
     starts = events(world, Kind.START, node="b2")
     assert len(ends) == 4
     assert len(starts) == 5
-    assert [each.cause for each in ends[1:]] == [(each.n,) for each in starts[1:-1]]
+    (begun,) = events(world, Kind.FAULT)
+    assert [each.cause for each in ends[1:]] == [(begun.n, each.n) for each in starts[1:-1]]
     assert world.view().isr("orders") == ("b1", "b2", "b3")
     assert values_of(world, "b2") == VALUES
 

@@ -283,7 +283,56 @@ def test_a_frame_lost_without_power_leaves_no_gap_in_the_connection() -> None:
     net.start("b2")
     net.send("b1", "b2", 2)
     net.run()
-    assert net.hosts.log == {"b1": ["b2"]}
+    assert net.hosts.log == {"b1": ["b2"], "b2": [2]}
+
+
+def test_who_dials_a_host_without_power_hears_after_the_time_out() -> None:
+    net = Net.new()
+    net.die("b2", is_silent=True)
+    net.send("b1", "b2", 1)
+    net.run(9_999 * MS)
+    assert not net.heard()
+    net.run(10_001 * MS)
+    assert net.heard() == [("b1", "b2")]
+    assert net.whys() == [("no-power", None)]
+
+
+@pytest.mark.parametrize(
+    ("returns_ms", "hears_ms"), [(500, 1_000), (1_500, 3_000), (6_000, 7_000), (9_500, 10_000)]
+)
+def test_a_dial_is_repeated_and_refused_when_power_returns(returns_ms: int, hears_ms: int) -> None:
+    net = Net.new()
+    net.die("b2", is_silent=True)
+    net.send("b1", "b2", 1)
+    net.run(returns_ms * MS)
+    net.power("b2")
+    net.network.power_returned("b2", 0)
+    net.run((hears_ms - 1) * MS)
+    assert not net.heard()
+    net.run((hears_ms + 1) * MS)
+    assert net.heard() == [("b1", "b2")]
+
+
+@pytest.mark.parametrize(("returns_ms", "hears_ms"), [(100, 200), (1_000, 1_400), (20_000, 25_400)])
+def test_what_a_host_without_power_lost_is_sent_again_when_power_returns(
+    returns_ms: int, hears_ms: int
+) -> None:
+    """TCP sends again after 200, 400, 800 ms, ...; the host knows of no connection by then."""
+    net = Net.new()
+    net.send("b1", "b2", 1)
+    net.run()
+    net.die("b2", is_silent=True)
+    begun_us = net.timeline.now_us
+    net.send("b1", "b2", 2, departs_us=begun_us)
+    net.run(begun_us + returns_ms * MS)
+    net.power("b2")
+    net.network.power_returned("b2", 0)
+    net.run(begun_us + (hears_ms - 1) * MS)
+    assert not net.heard()
+    net.run(begun_us + (hears_ms + 2) * MS)
+    assert net.heard() == [("b1", "b2")]
+    net.run(begun_us + 200_000 * MS)
+    assert net.heard() == [("b1", "b2")], "it hears once"
 
 
 def test_other_peers_do_not_hear_of_what_does_not_concern_them() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, overload
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,10 +28,11 @@ from sim.trace.diff import (
     side_of,
 )
 from sim.trace.kinds import Kind
-from sim.trace.lines import Check, Event
-from sim.trace.reader import TraceReader
+from sim.trace.lines import Change, Check, Event
+from sim.trace.parsing import Line
+from sim.trace.reader import TraceError, TraceReader
 from sim.trace.writer import Trace
-from tests.sim.traces import Raw, made, raws, replay
+from tests.sim.traces import HEADER, Raw, made, raws, replay
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -221,10 +223,106 @@ def test_long_files_are_compared_by_few_check_points(tmp_path: Path) -> None:
     assert max(a.checks.parsed, b.checks.parsed) <= 12 * 10 + 12
 
 
+class CountingReader(TraceReader):
+    """Counts the lines that it parses."""
+
+    parsed = 0
+
+    def _parse(self, number: int, data: bytes) -> Line:
+        self.parsed += 1
+        return super()._parse(number, data)
+
+
+@pytest.mark.slow
+def test_a_late_difference_of_200_000_events_costs_log_n_check_points_and_one_interval(
+    tmp_path: Path,
+) -> None:
+    count, n = 200_000, 199_432
+    for name, change in (("a", {}), ("b", {"base_offset": -1})):
+        trace = Trace("events", path=tmp_path / name, header=HEADER)
+        for number, (t_us, node, kind, cause, args, _) in enumerate(made(count), 1):
+            trace.emit(t_us, node, kind, cause, args | change if number == n else args)
+        trace.close("pass")
+    readers = [CountingReader(tmp_path / name) for name in ("a", "b")]
+    sides = [side_of(reader) for reader in readers]
+    looks = [Counted(side.checks) for side in sides]
+    found = first_difference(
+        *(evolve(side, checks=each) for side, each in zip(sides, looks, strict=True))
+    )
+    assert found is not None
+    assert found.n == n
+    assert found.unlike == (Unlike("args.base_offset", n, -1),)
+    # The search looks at few check points; then come one interval up to the difference, and those
+    # in which the events in front of it and its 8 causes stand, each with a look-up of its own.
+    log_n = math.ceil(math.log2(count / 1_000))
+    assert [each.reads for each in looks] == [log_n + 1, log_n + 1]
+    assert [reader.checks.parsed <= (1 + 11) * (log_n + 2) for reader in readers] == [True, True]
+    assert [reader.parsed <= 11 * 1_000 for reader in readers] == [True, True]
+
+
 def test_levels_do_not_make_files_differ(tmp_path: Path) -> None:
     paths = [file(tmp_path / level, made(2_100), level) for level in ("digest", "events", "full")]
     for a in paths:
         assert all(diff_files(a, b).is_same for b in paths)
+
+
+def changed(events: list[Raw], n: int, changes: list[Change]) -> list[Raw]:
+    """The events with other changes at number ``n``."""
+    return [*events[: n - 1], (*events[n - 1][:5], changes), *events[n:]]
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_other_changes_of_the_same_events_are_found_in_files_that_have_them(
+    is_cut: bool, tmp_path: Path
+) -> None:
+    events = list(made(3_000))
+    other = changed(events, 2_345, [("b1/orders-0/leo", 2_344, 9), ("b1/role", None, "x")])
+    for name, each in (("a", events), ("b", other)):
+        for level in ("events", "full"):
+            path = tmp_path / f"{name}.{level}"
+            replay(each, level, path)
+            if is_cut:
+                path.write_bytes(path.read_bytes()[:-20])
+    found = diff_files(tmp_path / "a.full", tmp_path / "b.full")
+    assert found.events is None
+    assert not found.is_same
+    assert found.changes is not None
+    assert found.changes.event.n == 2_345
+    assert found.changes.unlike == (
+        Unlike("set.b1/orders-0/leo", [2_344, 2_345], [2_344, 9]),
+        Unlike("set.b1/role", None, [None, "x"]),
+    )
+    for names in (("a.full", "b.events"), ("a.events", "b.full"), ("a.events", "b.events")):
+        assert diff_files(*(tmp_path / name for name in names)).changes is None
+
+
+def test_changes_in_another_order_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes: list[Change] = [("b1/x", None, 1), ("b1/y", None, 2)]
+    for name, each in (("a", changes), ("b", changes[::-1])):
+        replay(changed(list(made(9)), 4, each), "full", tmp_path / name)
+    assert main(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 1
+    report = capsys.readouterr().out
+    assert "The events are the same. What event 4 changed differs:\n" in report
+    assert "\n       4  0.000400  b1 append" in report
+    assert 'set (order of keys): ["b1/x","b1/y"] in A, ["b1/y","b1/x"] in B' in report
+
+
+def test_a_file_that_was_changed_where_no_digest_is_looked_at_is_an_error(tmp_path: Path) -> None:
+    """The search looks at the ends only, and the changes are compared by whole lines."""
+    events = list(made(30))
+    for name in ("a", "b"):
+        replay(events, "full", tmp_path / name)
+    for old, new, error in (
+        (b'"base_offset":7', b'"base_offset":8', ContradictionError),
+        (b'"n":7,', b'"n":x,', TraceError),
+    ):
+        text = bytearray((tmp_path / "a").read_bytes().replace(old, new))
+        text[-4] = ord("1") if text[-4] == ord("0") else ord("0")
+        (tmp_path / "b").write_bytes(text)
+        with pytest.raises(error):
+            diff_files(tmp_path / "a", tmp_path / "b")
 
 
 def test_a_file_of_level_digest_tells_the_interval(tmp_path: Path) -> None:

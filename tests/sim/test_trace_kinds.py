@@ -75,8 +75,8 @@ def test_every_argument_of_a_note_is_described() -> None:
 
 
 def test_a_note_named_as_its_kind_keeps_its_arguments() -> None:
-    args = (("partition", "orders-0"), ("high_watermark", 7))
-    assert of_note("hw", args) == (Kind.HW, dict(args))
+    args = {"partition": "orders-0", "high_watermark": 7}
+    assert of_note("hw", dict(args)) == (Kind.HW, args)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_note_named_as_its_kind_keeps_its_arguments() -> None:
     [("retention", Kind.LOG_START), ("halt", Kind.ERROR), ("users-own", Kind.NOTE)],
 )
 def test_another_note_says_what_it_was(note: str, kind: Kind) -> None:
-    assert of_note(note, (("why", "x"), ("note", "y"))) == (kind, {"why": "x", "note": note})
+    assert of_note(note, {"why": "x", "note": "y"}) == (kind, {"why": "x", "note": note})
 
 
 def test_no_kind_has_an_argument_that_all_have() -> None:
