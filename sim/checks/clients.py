@@ -1,0 +1,63 @@
+"""Follows producers and consumers: what they are told, and what they read.
+
+Left out: what brokers answer (``sim.checks.answers``), histories of clients.
+"""
+
+from __future__ import annotations
+
+from cluster.consumer_events import PolledRecord, TruncationDetected
+from cluster.outcomes import Outcome, OutcomeKind
+from sim.checks import consistent_read, losses
+from sim.checks.ranges import Span
+from sim.checks.scene import Scene
+
+__all__ = ["ClientWatch"]
+
+
+class ClientWatch:
+    """See the module.
+
+    Attributes:
+        truncations: how often consumers were told of a truncation, by partition.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.truncations: dict[str, int] = {}
+
+    def on_outcome(self, node: str, outcome: Outcome, event: int) -> None:
+        """A producer knows what became of a record."""
+        scene = self.scene
+        if outcome.error_code.number:
+            name = outcome.error_code.name
+            scene.errors[name] = scene.errors.get(name, 0) + 1
+        partition = outcome.partition
+        if outcome.kind is not OutcomeKind.ACKED or partition is None:
+            return
+        ledger = scene.ledger(partition)
+        ledger.acked_count += 1
+        epoch = ledger.answered.get(node, {}).pop(outcome.offset, None)
+        if epoch is None:
+            return
+        ledger.acked.add((Span(epoch, outcome.offset, outcome.offset + 1),))
+        leader = scene.legitimate_leader(ledger)
+        record = scene.records.get(partition)
+        if leader is None or record is None or record.leader_epoch <= epoch:
+            return
+        batch = leader.mirror.at(outcome.offset)
+        is_there = batch is not None and batch.epoch == epoch
+        if not is_there and outcome.offset >= leader.start and not ledger.is_compacted:
+            is_unclean = ledger.was_unclean
+            losses.note(
+                ledger, leader, record.leader_epoch, "acknowledging", event, is_unclean=is_unclean
+            )
+
+    def on_polled(self, node: str, record: PolledRecord, event: int) -> None:
+        """A consumer hands a record over."""
+        consistent_read.check(self.scene, self.scene.ledger(record.partition), node, record, event)
+
+    def on_position(self, node: str, told: object, event: int) -> None:
+        """A consumer tells of anything else."""
+        if isinstance(told, TruncationDetected):
+            where = str(told.partition)
+            self.truncations[where] = self.truncations.get(where, 0) + 1

@@ -1,0 +1,70 @@
+"""I1: what is committed, or was acknowledged under acks all, stays on the current leader.
+
+Judged where a legitimate leader's log loses or changes something, where anybody acknowledges, and
+at the end; a leader that begins is ``leader_completeness``. Left out: what lies below the leader's
+log start, partitions behind an unclean election as far as its leader did not have it, and records
+of which a disk took the leader's own copy. Of compacted topics only offsets that are there are
+compared.
+"""
+
+from __future__ import annotations
+
+from sim.checks.history import Batch
+from sim.checks.leader_completeness import check_content, take_loss
+from sim.checks.ledger import Ledger, Place
+from sim.checks.losses import explained, is_excused
+from sim.checks.ranges import Span
+from sim.checks.scene import Scene
+
+__all__ = ["acknowledge", "check"]
+
+CHECK = "committed-durability"
+
+
+def check(scene: Scene, ledger: Ledger, place: Place, event: int) -> None:
+    """A legitimate leader's log was cut or rewritten, or is looked at anyhow."""
+    missing = ledger.missing_at(place, ledger.owed)
+    if missing:
+        take_loss(scene, CHECK, ledger, place, missing, event)
+    check_content(scene, CHECK, ledger, place, event)
+
+
+def acknowledge(
+    scene: Scene, ledger: Ledger, place: Place, offset: int, batch: Batch | None, event: int
+) -> None:
+    """A broker answers that records from ``offset`` on are stored, under acks all."""
+    if batch is None:
+        if offset >= place.start and not ledger.is_compacted:
+            scene.report(
+                CHECK,
+                ledger.partition,
+                "acknowledged-and-absent",
+                event,
+                f"{place.node} acknowledges offset {offset}, and has it not",
+                node=place.node,
+                offset=offset,
+            )
+        return
+    leader = scene.legitimate_leader(ledger)
+    spans = [Span(batch.epoch, batch.base, batch.next)]
+    if leader is None or leader is place:
+        if leader is place or not ledger.was_unclean:
+            ledger.owed.add(spans)
+        return
+    if leader.mirror.holds(batch) or batch.next <= leader.start or ledger.is_compacted:
+        return
+    record = scene.records[ledger.partition]
+    is_unclean = ledger.was_unclean or bool(ledger.unclean_epochs)
+    excused = all(is_excused(fate) for fate, _ in explained(leader, spans))
+    if record.leader_epoch > batch.epoch and not is_unclean and not excused:
+        scene.report(
+            CHECK,
+            ledger.partition,
+            "acknowledged-by-deposed",
+            event,
+            f"{place.node} acknowledges offset {offset} of epoch {batch.epoch}, and {leader.node}, "
+            f"the leader of epoch {record.leader_epoch}, has it not",
+            node=place.node,
+            leader=leader.node,
+            offset=offset,
+        )

@@ -1,0 +1,57 @@
+"""I11: what a consumer reads was committed, is what the log has, and is the same for everybody.
+
+Judged where a consumer hands a record over. Committed is here what lies below a high watermark that
+its leader has shown: one that has been deposed, and has not heard of it, may be right too. That it
+never changes later follows from what is committed staying (I1). Left out: another value than
+somebody read before, behind an unclean election or a loss by a disk.
+"""
+
+from __future__ import annotations
+
+from cluster.consumer_events import PolledRecord
+from sim.checks.ledger import Ledger
+from sim.checks.scene import Scene
+
+__all__ = ["check"]
+
+CHECK = "consistent-read"
+
+
+def check(scene: Scene, ledger: Ledger, node: str, record: PolledRecord, event: int) -> None:
+    """A consumer hands a record over."""
+    offset, epoch, value = record.offset, record.leader_epoch, (record.key, record.value)
+    kind = what = ""
+    if not ledger.exposed.has(epoch, offset):
+        kind, what = "not-committed", f"{ledger.exposed_top} is the highest high watermark shown"
+    elif not _was_written(ledger, epoch, offset, value):
+        kind, what = "other-value", "no log ever had that there"
+    read = ledger.reads.setdefault(offset, (epoch, value))
+    if not kind and read != (epoch, value):
+        if ledger.was_unclean or ledger.was_disk_lost:
+            ledger.reads[offset] = (epoch, value)
+        else:
+            kind, what = "changed", f"it was read before in epoch {read[0]} with another value"
+    if kind:
+        scene.report(
+            CHECK,
+            ledger.partition,
+            kind,
+            event,
+            f"{node} reads offset {offset} of epoch {epoch}: {what}",
+            node=node,
+            offset=offset,
+            epoch=epoch,
+        )
+
+
+def _was_written(
+    ledger: Ledger, epoch: int, offset: int, value: tuple[bytes | None, bytes | None]
+) -> bool:
+    for place in ledger.places.values():
+        batch = place.mirror.at(offset)
+        if batch is not None and batch.epoch == epoch:
+            if batch.values().get(offset) == value:
+                return True
+    # A consumer may hand over what it fetched before everybody lost it.
+    batch = ledger.history.at(epoch, offset)
+    return batch is not None and batch.values().get(offset) == value

@@ -1,0 +1,97 @@
+"""I6: a leader that was elected cleanly has everything that is committed.
+
+Judged when a live incarnation has applied its leadership and serves. Left out: elections outside
+ISR and ELR that the configuration allows, and records of which a disk took this leader's own copy
+(``sim.checks.losses``). What is found missing is owed no more, so it is told of once.
+"""
+
+from __future__ import annotations
+
+from cluster.records import PartitionRecord
+from sim.checks import losses
+from sim.checks.comparing import first_other
+from sim.checks.ledger import Fate, Ledger, Place
+from sim.checks.ranges import Records, Span
+from sim.checks.scene import Scene
+
+__all__ = ["serve"]
+
+CHECK = "leader-completeness"
+
+
+def serve(scene: Scene, ledger: Ledger, record: PartitionRecord, place: Place, event: int) -> None:
+    """A leader serves from now on."""
+    epoch = record.leader_epoch
+    is_unclean = any(each <= epoch for each in ledger.unclean_epochs)
+    losses.note(ledger, place, epoch, "serving", event, is_unclean=is_unclean)
+    missing = ledger.missing_at(place, ledger.owed)
+    if is_unclean:
+        ledger.unclean_epochs = {each for each in ledger.unclean_epochs if each > epoch}
+        ledger.was_unclean = True
+        ledger.free(place, missing, is_whole=True)
+        for other in ledger.places.values():
+            other.is_uncertain = other is not place
+        return
+    is_short = place.end < ledger.top and not ledger.is_compacted
+    if missing or is_short:
+        take_loss(scene, CHECK, ledger, place, missing, event)
+    check_content(scene, CHECK, ledger, place, event)
+
+
+def check_content(scene: Scene, check: str, ledger: Ledger, place: Place, event: int) -> None:
+    """A leader has batches of the right offsets and epochs: are they the right ones?"""
+    tip = ledger.tip
+    if tip is None or tip.next <= place.start or place.mirror.holds(tip):
+        return
+    offset = first_other(place, tip)
+    if offset is not None:
+        scene.report(
+            check,
+            ledger.partition,
+            "other-content",
+            event,
+            f"{place.node} leads, and has another record at offset {offset} than was committed",
+            leader=place.node,
+            offset=offset,
+        )
+    ledger.tip = place.mirror.last_before(ledger.top)
+
+
+def take_loss(
+    scene: Scene, check: str, ledger: Ledger, place: Place, missing: list[Span], event: int
+) -> None:
+    """Report what is missing without an excuse; owe none of it any more."""
+    for fate, spans in losses.explained(place, missing):
+        if losses.is_excused(fate):
+            ledger.was_disk_lost = True
+            _doubt(ledger, place, spans)
+            continue
+        first = min(spans, key=lambda span: span.start)
+        scene.report(
+            check,
+            ledger.partition,
+            fate.how,
+            event,
+            f"{place.node} leads without offsets {first.start} to {first.end - 1} of epoch "
+            f"{first.epoch}, which are committed: {_words(fate)}",
+            causes=(fate.event,),
+            leader=place.node,
+            missing=[list(span) for span in spans],
+            how=fate.how,
+            top=ledger.top,
+        )
+    ledger.free(place, missing, is_whole=False)
+
+
+def _doubt(ledger: Ledger, place: Place, spans: list[Span]) -> None:
+    """Who still has what the leader's disk has lost does not agree with it yet (I2)."""
+    lost = Records(spans)
+    for other in ledger.places.values():
+        if other is not place and lost.common(other.mirror.spans(0, other.mirror.end)):
+            other.is_uncertain = True
+
+
+def _words(fate: Fate) -> str:
+    if fate is losses.NEVER_HELD:
+        return "it never had them"
+    return f"its copy was {fate.how} at #{fate.event}"

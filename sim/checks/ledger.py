@@ -1,0 +1,221 @@
+"""What a partition owes, what its replicas hold of it, and what became of every copy.
+
+A record is known by offset and epoch (two records of one offset and epoch are a violation of their
+own, I3). Sets of records are kept as ranges, so a ledger grows with what happens, not with the
+records.
+
+Left out: when any of this is noted (``sim.checks.judge``), licences for losses.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from attrs import define, field
+
+from cluster.isr import IsrState
+from cluster.names import TopicIdPartition
+from cluster.records import PartitionRecord
+from cluster.replica import Replica, Role
+from sim.checks.history import Batch, History
+from sim.checks.mirrors import LogMirror
+from sim.checks.ranges import Records, Span
+
+__all__ = ["DISK_LOSSES", "Fate", "Ledger", "Loss", "Place"]
+
+DISK_LOSSES: Final = frozenset({"power", "recovery-cut", "replaced", "salvaged", "damaged"})
+"""Fates of copies that a fault of the disk, or of the power, is behind."""
+
+
+class Fate(NamedTuple):
+    """How a replica came to hold some records no longer.
+
+    Attributes:
+        how: ``power``, ``recovery-cut``, ``replaced``, ``salvaged``, ``damaged`` (``DISK_LOSSES``),
+            or ``truncated``, ``restarted``, ``deleted``, ``overwritten``, ``vanished``.
+        event: number of the event.
+    """
+
+    how: str
+    event: int
+    spans: tuple[Span, ...]
+
+    def covers(self, epoch: int, offset: int) -> bool:
+        """Whether a record is among them."""
+        return any(span.epoch == epoch and span.start <= offset < span.end for span in self.spans)
+
+
+class Loss(NamedTuple):
+    """A leader can serve without these records, or they were acknowledged behind its back.
+
+    Attributes:
+        at: ``serving`` or ``acknowledging``.
+        event: number of the event.
+        leader, leader_epoch: the leader that does not have them.
+        how: by which fate the leader lost its copies: as ``Fate.how``, or ``never-held``.
+        cause: the event of that fate, 0 where there is none.
+        is_committed: whether they were owed: committed, or acknowledged under acks all.
+        is_unclean: whether the leader was elected from outside ISR and ELR.
+    """
+
+    at: str
+    event: int
+    leader: str
+    leader_epoch: int
+    spans: tuple[Span, ...]
+    how: str
+    cause: int
+    is_committed: bool
+    is_unclean: bool
+
+    def plain(self) -> dict[str, Any]:
+        """As the trace's footer has it; spans as epoch, first offset, end."""
+        return {**self._asdict(), "spans": [list(span) for span in self.spans]}
+
+
+@define(eq=False)
+class Place:
+    """One replica: its log as the files have it, and its state as it was last seen.
+
+    Attributes:
+        replica: None while its broker is down.
+        start, high_watermark, end: of the replica; what a broker that is down had last.
+        role, state, isr: as last seen, to see changes.
+        fates: of copies that are gone.
+        is_uncertain: not yet agreed with a leader since it was started (I2).
+        is_lossy: its disk lost something since it last entered the ISR (I5).
+        durable_end: the end of what a power loss could not take, just before one.
+        had: every batch that a power loss may have left or brought back.
+        shown: the highest high watermark that it has shown anybody, since its log was last cut.
+    """
+
+    node: str
+    partition: TopicIdPartition
+    mirror: LogMirror
+    replica: Replica | None = None
+    start: int = 0
+    high_watermark: int = 0
+    end: int = 0
+    role: Role | None = None
+    state: PartitionRecord | None = None
+    isr: IsrState | None = None
+    fates: list[Fate] = field(factory=list)
+    is_uncertain: bool = False
+    is_lossy: bool = False
+    durable_end: int | None = None
+    had: dict[tuple[int, int], Batch] | None = None
+    shown: int = 0
+
+    @property
+    def files_end(self) -> int:
+        """The log end by its files; where they hold nothing, as the replica had it last."""
+        return self.mirror.end if self.mirror.batches else self.end
+
+    def fate_of(self, epoch: int, offset: int) -> Fate | None:
+        """How its copy of a record went, if it had one and has it no longer."""
+        batch = self.mirror.at(offset)
+        if batch is not None and batch.epoch == epoch:
+            return None
+        for fate in reversed(self.fates):
+            if fate.covers(epoch, offset):
+                return fate
+        return None
+
+    def ever_held(self, batch: Batch) -> bool:
+        """Whether it has, or had, a batch."""
+        if self.mirror.holds(batch):
+            return True
+        return any(fate.covers(batch.epoch, batch.base) for fate in self.fates)
+
+
+@define(eq=False)
+class Ledger:
+    """One partition.
+
+    Attributes:
+        history: of all its logs.
+        places: by node; of brokers that are down too.
+        top: the highest high watermark of a legitimate leader (``T`` in PROTOCOL C.4).
+        top_ever: the same, losses or not.
+        tip: the last batch below ``top``.
+        start: the highest log start of any replica.
+        owed: committed, or answered under acks all, and not yet lost.
+        committed, acked, exposed: ever; ``acked`` is what a client was told.
+        gone: with a loss event.
+        back: of ``gone``, what a later leader has committed.
+        retired: replicas that were deleted.
+        answered: by client and offset: the epoch of the record that an answer was about.
+        acked_count: operations that were told to be acknowledged.
+        appended_by: node and incarnation by epoch.
+        led: legitimate leaderships that were judged: node, incarnation, epoch.
+        unclean_epochs: elections outside ISR and ELR whose leader has not served yet.
+        was_unclean: such a leader has served; or a disk took what was owed.
+        settled: up to where two replicas were found to agree (I2), by pair.
+    """
+
+    partition: TopicIdPartition
+    history: History = field(factory=History)
+    places: dict[str, Place] = field(factory=dict)
+    top: int = 0
+    top_ever: int = 0
+    tip: Batch | None = None
+    start: int = 0
+    exposed_top: int = 0
+    owed: Records = field(factory=Records)
+    committed: Records = field(factory=Records)
+    acked: Records = field(factory=Records)
+    exposed: Records = field(factory=Records)
+    gone: Records = field(factory=Records)
+    back: Records = field(factory=Records)
+    retired: dict[str, Place] = field(factory=dict)
+    answered: dict[str, dict[int, int]] = field(factory=dict)
+    acked_count: int = 0
+    appended_by: dict[int, tuple[str, int]] = field(factory=dict)
+    led: set[tuple[str, int, int]] = field(factory=set)
+    unclean_epochs: set[int] = field(factory=set)
+    was_unclean: bool = False
+    was_disk_lost: bool = False
+    is_compacted: bool = False
+    has_expired: bool = False
+    settled: dict[tuple[str, str], int] = field(factory=dict)
+    losses: list[Loss] = field(factory=list)
+    reads: dict[int, tuple[int, tuple[bytes | None, bytes | None]]] = field(factory=dict)
+    appended_us: int = 0
+
+    def missing_at(self, place: Place, records: Records) -> list[Span]:
+        """Which records a replica does not have, of those at or behind its log start.
+
+        Of a compacted log only what lies behind its end is missing for sure.
+        """
+        mirror = place.mirror
+        if self.is_compacted:
+            return records.missing_in((), max(place.start, place.files_end))
+        return records.missing_in(mirror.spans(0, mirror.end), place.start)
+
+    def commit(self, place: Place) -> None:
+        """The high watermark of a legitimate leader stands where ``place`` has it."""
+        mark = place.high_watermark
+        if mark <= self.top:
+            return
+        spans = place.mirror.spans(self.top, mark)
+        self.owed.add(spans)
+        self.committed.add(spans)
+        self.back.add(self.gone.common(spans))
+        self.top = mark
+        self.top_ever = max(self.top_ever, mark)
+        self.tip = place.mirror.last_before(mark)
+        if self.is_compacted:
+            self.tip = None
+
+    def free(self, place: Place, spans: list[Span], *, is_whole: bool) -> None:
+        """Records are lost, and nobody owes them any more: the log of ``place`` is the truth.
+
+        Args:
+            is_whole: nothing that this log does not have is owed, whoever has it.
+        """
+        self.owed.discard(spans)
+        if is_whole:
+            self.owed.discard(self.missing_at(place, self.owed))
+        self.top = min(self.top, place.files_end)
+        self.tip = place.mirror.last_before(self.top)
+        self.settled.clear()

@@ -1,0 +1,292 @@
+"""What the files of one replica's log hold, followed from the calls of its disk.
+
+A mirror reads each byte once: what a call appends is read back from the disk, outside its counting,
+and cut into batches. Anything but an append at the end or a cut between two batches makes it read
+the directory's files anew.
+
+Left out: what the replica believes, and what any of this means.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+from sim.checks.history import Batch, History
+from sim.checks.ranges import Span
+from sim.disks import SimDisk
+
+__all__ = ["Change", "LogMirror", "Segment"]
+
+LOG_SUFFIX = ".log"
+
+
+class Segment:
+    """One ``.log`` file.
+
+    Attributes:
+        base: offset, from its name.
+        size: bytes that are whole batches.
+        first: place of its first batch in the log's.
+        inode: of the file.
+    """
+
+    __slots__ = ("base", "first", "inode", "size")
+
+    def __init__(self, base: int, first: int, inode: int | None) -> None:
+        self.base = base
+        self.inode = inode
+        self.size = 0
+        self.first = first
+
+
+class Change(NamedTuple):
+    """What happened to a log since anybody looked.
+
+    Attributes:
+        cut: batches that are gone, in order.
+        added: batches that have come, in order.
+        begun: those of them that no log had before.
+        overwritten: first offsets of batches whose bytes are damaged now.
+    """
+
+    cut: tuple[Batch, ...]
+    added: tuple[Batch, ...]
+    begun: tuple[Batch, ...]
+    overwritten: tuple[int, ...]
+
+
+class LogMirror:
+    """See the module.
+
+    Attributes:
+        batches, bases: of the log, in order.
+        segments: in order.
+        runs: first batch of each epoch that has batches here, as (epoch, first offset).
+        is_stale: the files must be read anew.
+        damaged: first offsets of batches that cannot be read any more.
+        disorder: what is wrong with the order of its batches, in words.
+        cut_unsynced: batches that were cut since the files were last synced: a power loss may bring
+            them back.
+    """
+
+    def __init__(self, disk: SimDisk, directory: str, history: History) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.history = history
+        self.batches: list[Batch] = []
+        self.bases: list[int] = []
+        self.segments: list[Segment] = []
+        self.runs: list[tuple[int, int]] = []
+        self.is_stale = True
+        self.damaged: dict[int, None] = {}
+        self.disorder: list[str] = []
+        self.cut_unsynced: list[Batch] = []
+        self._cut: list[Batch] = []
+        self._added: list[Batch] = []
+        self._begun: list[Batch] = []
+        self._overwritten: list[int] = []
+        self.has_changed = False
+
+    # Asking it ---------------------------------------------------------------------------------
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last batch; 0 where there is none."""
+        return self.batches[-1].next if self.batches else 0
+
+    def at(self, offset: int) -> Batch | None:
+        """The batch that covers an offset."""
+        place = bisect_right(self.bases, offset) - 1
+        if place < 0:
+            return None
+        batch = self.batches[place]
+        return batch if offset < batch.next else None
+
+    def last_before(self, offset: int) -> Batch | None:
+        """The last batch that begins below an offset."""
+        place = bisect_left(self.bases, offset) - 1
+        return self.batches[place] if place >= 0 else None
+
+    def holds(self, batch: Batch) -> bool:
+        """Whether the log has just this batch."""
+        place = bisect_left(self.bases, batch.base)
+        return place < len(self.batches) and self.batches[place] is batch
+
+    def between(self, start: int, end: int) -> list[Batch]:
+        """The batches with offsets from ``start`` to before ``end``."""
+        low = max(bisect_right(self.bases, start) - 1, 0)
+        high = bisect_left(self.bases, end)
+        return [batch for batch in self.batches[low:high] if batch.next > start]
+
+    def spans(self, start: int, end: int) -> list[Span]:
+        """The records from ``start`` to before ``end``, by epoch."""
+        found = []
+        last = min(end, self.end)
+        for place, (epoch, first) in enumerate(self.runs):
+            behind = self.runs[place + 1][1] if place + 1 < len(self.runs) else last
+            low, high = max(first, start), min(behind, last)
+            if low < high:
+                found.append(Span(epoch, low, high))
+        return found
+
+    def take_change(self) -> Change:
+        """What happened since this was asked."""
+        change = Change(
+            tuple(self._cut), tuple(self._added), tuple(self._begun), tuple(self._overwritten)
+        )
+        self._cut, self._added, self._begun, self._overwritten = [], [], [], []
+        self.has_changed = False
+        return change
+
+    # Following the disk ------------------------------------------------------------------------
+
+    def wrote(self, segment_base: int, position: int, size_bytes: int) -> None:
+        """Bytes were written to a segment's file."""
+        if self.is_stale:
+            return
+        last = self.segments[-1] if self.segments else None
+        if last is None or segment_base != last.base:
+            if position or (last is not None and segment_base <= last.base):
+                self.is_stale = True
+                return
+            inode = self._inode(f"{segment_base:020d}{LOG_SUFFIX}")
+            last = Segment(segment_base, len(self.batches), inode)
+            self.segments.append(last)
+        data = self._read(last.inode, position, size_bytes) if position == last.size else b""
+        if len(data) != size_bytes:
+            self.is_stale = True
+            return
+        at = 0
+        while at < size_bytes:
+            parent = self.batches[-1] if self.batches else None
+            batch, size = self.history.take(parent, data, at, self._begun)
+            if batch is None:
+                self.is_stale = True
+                return
+            self._push(batch)
+            last.size += size
+            at += size
+
+    def cut(self, segment_base: int, size_bytes: int) -> None:
+        """A segment's file was cut to a size."""
+        if self.is_stale:
+            return
+        last = self.segments[-1] if self.segments else None
+        if last is None or segment_base != last.base or size_bytes > last.size:
+            self.is_stale = True
+            return
+        gone = []
+        while last.size > size_bytes and len(self.batches) > last.first:
+            batch = self._pop()
+            gone.append(batch)
+            last.size -= len(batch.data)
+        gone.reverse()
+        self._note_cut(gone)
+        if last.size != size_bytes:
+            self.is_stale = True
+
+    def _push(self, batch: Batch) -> None:
+        if batch.base < self.end or batch.next <= batch.base:
+            self.disorder.append(f"{batch} stands behind the end {self.end}")
+        self.batches.append(batch)
+        self.bases.append(batch.base)
+        if not self.runs or self.runs[-1][0] != batch.epoch:
+            self.runs.append((batch.epoch, batch.base))
+        self._added.append(batch)
+        self.has_changed = True
+
+    def _pop(self) -> Batch:
+        self.bases.pop()
+        batch = self.batches.pop()
+        if self.runs[-1][1] == batch.base:
+            self.runs.pop()
+        self.has_changed = True
+        return batch
+
+    def _note_cut(self, gone: list[Batch]) -> None:
+        self._cut += gone
+        self.cut_unsynced += gone
+
+    # Reading the files -------------------------------------------------------------------------
+
+    def _inode(self, name: str) -> int | None:
+        return self.disk.names.find((self.directory, name))
+
+    def _read(self, number: int | None, position: int, size_bytes: int) -> bytes:
+        inode = None if number is None else self.disk.inodes.get(number)
+        if inode is None:
+            return b""
+        data = self.disk.handle_of(inode).read_at(position, size_bytes)
+        if not inode.opens:
+            self.disk.let_go(inode)
+        return data
+
+    def names(self) -> list[str]:
+        """The names of its segment files, in order."""
+        number = self.disk.names.find((self.directory,))
+        found = {} if number is None else self.disk.names.visible.get(number, {})
+        return sorted(name for name in found if _is_segment(name))
+
+    def refresh(self) -> None:
+        """Read the files anew, if they may differ from what is known."""
+        if self.is_stale:
+            self.is_stale = False
+            self.read_all()
+
+    def read_all(self) -> None:
+        """Read the files anew."""
+        before = self.batches
+        spoilt_before = self.damaged
+        self.batches, self.bases, self.runs, self.segments = [], [], [], []
+        self.damaged, self.disorder = {}, []
+        pushed = len(self._added)
+        for name in self.names():
+            self._read_segment(int(name[: -len(LOG_SUFFIX)]), name, before)
+        del self._added[pushed:]
+        same = 0
+        for old, new in zip(before, self.batches, strict=False):
+            if old is not new:
+                break
+            same += 1
+        self._overwritten += [base for base in self.damaged if base not in spoilt_before]
+        old_ones = {batch.base: batch for batch in before[same:]}
+        new_ones = {batch.base: batch for batch in self.batches[same:]}
+        self._note_cut([b for b in before[same:] if new_ones.get(b.base) is not b])
+        self._added += [b for b in self.batches[same:] if old_ones.get(b.base) is not b]
+        self.has_changed = True
+
+    def _read_segment(self, base: int, name: str, before: list[Batch]) -> None:
+        number = self._inode(name)
+        if number is None or number not in self.disk.inodes:
+            return
+        data = self.disk.content_of(number)
+        segment = Segment(base, len(self.batches), number)
+        self.segments.append(segment)
+        if self.end > base:
+            self.disorder.append(f"segment {base} begins below the end {self.end}")
+        while segment.size < len(data):
+            parent = self.batches[-1] if self.batches else None
+            batch, size = self.history.take(parent, data, segment.size, self._begun)
+            if batch is None:
+                batch = self._damaged_one(segment.size, data, before)
+                if batch is None:
+                    break
+                size = len(batch.data)
+                self.damaged[batch.base] = None
+            self._push(batch)
+            segment.size += size
+
+    def _damaged_one(self, position: int, data: bytes, before: list[Batch]) -> Batch | None:
+        """The batch that was here, where only some of its bytes are others now."""
+        place = len(self.batches)
+        # Cut off at the front, the log is shorter; otherwise places are as they were.
+        for batch in before[place : place + 1]:
+            follows = not self.batches or batch.parent is self.batches[-1]
+            if follows and position + len(batch.data) <= len(data):
+                return batch
+        return None
+
+
+def _is_segment(name: str) -> bool:
+    return len(name) == 24 and name.endswith(LOG_SUFFIX) and name[:20].isdigit()

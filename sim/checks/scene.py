@@ -1,0 +1,119 @@
+"""What all checks of one world share: its ledgers, the controller's word, and where they report.
+
+Left out: what is checked when (``sim.checks.judge``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from cluster.broker import Broker
+from cluster.messages_data import FetchRequest
+from cluster.metadata import MetadataImage
+from cluster.names import TopicIdPartition
+from cluster.records import PartitionRecord
+from sim.checks.ledger import Ledger, Place
+from sim.checks.violations import Violation
+from sim.trace.kinds import Kind
+from sim.world import World
+
+__all__ = ["Scene"]
+
+
+class Scene:
+    """See the module.
+
+    Attributes:
+        violations: the first of each identity, in order.
+        repeats: how often each identity was seen.
+        ledgers: of every partition that there ever was.
+        image, records: what the controller has made durable, the last one while it is down.
+        has_elr: whether there are eligible leader replicas.
+        elections: partition, leader, epoch and kind (``clean``, ``unclean``,
+            ``last-known``, ``none``), event.
+        errors: how often operations of producers ended with each error.
+        disturbed_us: when anything last happened that is no part of a quiet world.
+        asked: fetches that were answered, by follower, leader and correlation id.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.has_elr = world.config.controller.eligible_leader_replicas
+        self.violations: list[Violation] = []
+        self.repeats: dict[tuple[str, str, str], int] = {}
+        self.ledgers: dict[TopicIdPartition, Ledger] = {}
+        self.image = MetadataImage()
+        self.records: dict[TopicIdPartition, PartitionRecord] = {}
+        self.elections: list[tuple[str, str | None, int, str, int]] = []
+        self.errors: dict[str, int] = {}
+        self.disturbed_us = 0
+        self.asked: dict[tuple[str, str, int], FetchRequest] = {}
+
+    def ledger(self, partition: TopicIdPartition) -> Ledger:
+        """The ledger of a partition; a new one where there is none."""
+        found = self.ledgers.get(partition)
+        if found is None:
+            found = self.ledgers[partition] = Ledger(partition)
+        return found
+
+    def live(self) -> Iterator[Ledger]:
+        """The ledgers of partitions that the controller knows."""
+        return (self.ledgers[each] for each in self.ledgers if each in self.records)
+
+    def broker(self, node: str) -> Broker | None:
+        """The broker that runs at a node."""
+        process = self.world.hosts[node].process
+        machine = None if process is None else process.machine
+        return machine if isinstance(machine, Broker) and hasattr(machine, "core") else None
+
+    def incarnation(self, node: str) -> int:
+        """Of the process at a node, -1 where there is none."""
+        return self.world.incarnation(node)
+
+    def is_legitimate(self, place: Place) -> bool:
+        """A live incarnation that has applied the controller's current epoch, leads and serves."""
+        record = self.records.get(place.partition)
+        if record is None or record.leader != place.node or place.replica is None:
+            return False
+        leading = place.replica.leading
+        if leading is None or leading.leader_epoch != record.leader_epoch:
+            return False
+        broker = self.broker(place.node)
+        return broker is not None and broker.core.is_open and not broker.core.is_halted
+
+    def legitimate_leader(self, ledger: Ledger) -> Place | None:
+        """The place of the legitimate leader of a partition."""
+        record = self.records.get(ledger.partition)
+        place = None if record is None else ledger.places.get(record.leader or "")
+        return place if place is not None and self.is_legitimate(place) else None
+
+    def report(
+        self,
+        check: str,
+        partition: TopicIdPartition | None,
+        kind: str,
+        event: int,
+        detail: str,
+        causes: Iterable[int] = (),
+        **evidence: Any,
+    ) -> None:
+        """A rule is broken."""
+        where = "" if partition is None else str(partition)
+        key = check, where, kind
+        self.repeats[key] = self.repeats.get(key, 0) + 1
+        if self.repeats[key] > 1:
+            return
+        # Reported in the order of the events: causes are those before, the event itself last.
+        chain = tuple(sorted({each for each in (*causes, event) if each > 0}))
+        world = self.world
+        args = {
+            "check": check,
+            "partition": where,
+            "kind": kind,
+            "detail": detail,
+            "evidence": evidence,
+        }
+        told = world.trace.emit(world.now_us, "world", Kind.CHECK, chain, args)
+        found = Violation(check, where, kind, event, told, detail, evidence, chain)
+        self.violations.append(found)

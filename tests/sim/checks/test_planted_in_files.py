@@ -1,0 +1,125 @@
+"""Checks that fire on bytes of a live world's files, changed through its disks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sim.cluster_config import DiskConfig
+from sim.trace.kinds import Kind
+from storage.epochs import EPOCH_FILE
+from tests.sim.checks.judged import LOG, SECOND_US, Stage
+
+
+def test_a_record_that_the_leader_has_otherwise_now() -> None:
+    stage = Stage()
+    stage.rewrite("b1", 2, b"p1-X")
+    stage.world.run_for(3 * SECOND_US)
+    found = stage.found("committed-durability")
+    assert (found.number, found.kind) == ("I1", "other-content")
+    assert found.evidence["offset"] == 2
+
+
+@pytest.mark.parametrize("check", ["committed-log-matching", "epoch-prefix"])
+def test_a_record_that_a_follower_has_otherwise_now(check: str) -> None:
+    stage = Stage()
+    stage.rewrite("b2", 2, b"p1-X")
+    stage.world.run_for(3 * SECOND_US)
+    found = stage.found(check)
+    assert found.kind == "differs"
+    assert found.evidence["offset"] == 2
+    assert "b2" in found.evidence["nodes"]
+
+
+def test_a_rewritten_record_of_a_node_that_is_down_is_seen_when_it_starts() -> None:
+    stage = Stage()
+    stage.world.crash("b2")
+    stage.rewrite("b2", 2, b"p1-X")
+    stage.world.run_for(SECOND_US)
+    assert not stage.judge.violations
+    stage.world.start("b2")
+    stage.world.run_for(5 * SECOND_US)
+    assert stage.found("epoch-prefix").evidence["offset"] == 2
+
+
+def test_a_batch_that_stands_there_twice() -> None:
+    stage = Stage()
+    frame = stage.frames("b3")[1]
+    file = stage.world.hosts["b3"].require_disk().files.open(LOG)
+    file.append(frame)
+    file.close()
+    stage.world.run_for(3 * SECOND_US)
+    assert stage.found("offsets-increase").kind == "disorder"
+
+
+def test_a_batch_that_a_process_has_overwritten_with_rubbish() -> None:
+    stage = Stage()
+    file = stage.world.hosts["b3"].require_disk().files.open(LOG)
+    file.write_at(len(stage.frames("b3")[0]) + 70, b"!!")
+    file.close()
+    stage.world.run_for(3 * SECOND_US)
+    found = stage.found("offsets-increase")
+    assert (found.kind, found.evidence["offsets"]) == ("damaged", [1])
+
+
+def test_bit_rot_is_a_fault_of_the_disk_and_no_violation() -> None:
+    stage = Stage()
+    stage.world.hosts["b3"].require_disk().files.flip_bit(LOG, 70)
+    stage.world.run_for(3 * SECOND_US)
+    assert not stage.judge.finish()
+    assert stage.judge.facts.record("orders-0", "b3", 0) is None
+    assert stage.judge.facts.record("orders-0", "b3", 1) == "p1-1"
+
+
+def test_a_log_that_is_shorter_without_a_truncation() -> None:
+    stage = Stage()
+    file = stage.world.hosts["b2"].require_disk().files.open(LOG)
+    file.truncate(sum(map(len, stage.frames("b2")[:3])))
+    file.close()
+    stage.world.run_for(3 * SECOND_US)
+    assert stage.found("truncation-floor").kind == "vanished"
+    assert stage.found("hw-valid").evidence["member"] == "b2"
+
+
+def test_a_log_that_lost_whole_batches_while_its_process_was_down() -> None:
+    stage = Stage()
+    stage.world.crash("b2")
+    file = stage.world.hosts["b2"].require_disk().files.open(LOG)
+    file.truncate(sum(map(len, stage.frames("b2")[:3])))
+    file.close()
+    stage.world.start("b2")
+    stage.world.run_for(SECOND_US)
+    found = stage.found("recovery-sound")
+    assert (found.number, found.kind) == ("I17", "durable-lost")
+    assert (found.evidence["end"], found.evidence["durable"]) == (3, 5)
+    started = stage.world.trace.events()[found.event - 1]
+    assert (started.kind, started.node) == (Kind.START, "b2")
+
+
+def test_a_batch_that_recovery_finds_and_nobody_wrote() -> None:
+    stage = Stage()
+    stage.world.crash("b2")
+    frames = stage.frames("b2")
+    stage.rewrite("b2", 4, b"p1-X")
+    assert stage.frames("b2") != frames
+    stage.world.start("b2")
+    stage.world.run_for(SECOND_US)
+    assert stage.found("recovery-sound").kind == "invented"
+
+
+def test_a_checkpoint_that_a_power_loss_left_empty() -> None:
+    stage = Stage(guards={"fsync_before_rename": False}, disk=DiskConfig(names_mode="posix"))
+    disk = stage.world.hosts["b2"].require_disk().files
+    disk.fsync_dir(Path("/orders-0"))
+    stage.world.crash("b2", "power")
+    found = stage.found("recovery-sound")
+    assert found.kind == "checkpoint-unreadable"
+    assert EPOCH_FILE in found.detail
+
+
+def test_a_checkpoint_that_was_synced_is_whole_behind_a_power_loss() -> None:
+    stage = Stage(disk=DiskConfig(names_mode="posix"))
+    stage.world.hosts["b2"].require_disk().files.fsync_dir(Path("/orders-0"))
+    stage.world.crash("b2", "power")
+    assert not stage.judge.violations
