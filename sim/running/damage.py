@@ -1,0 +1,89 @@
+"""Damage to a log on disk: what bit rot, a bad sector or an operator's hand leaves.
+
+It strikes the platter and what is read alike, behind every process's back.
+
+Left out: faults of disk calls (``sim.disk_faults``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sim.scenario.actions import Corrupt
+from sim.trace.kinds import Kind
+from sim.world import World
+from storage.errors import CorruptBatch
+from storage.mkb1_header import FRAME, peek_header
+
+__all__ = ["NothingThere", "damage"]
+
+
+class NothingThere(Exception):
+    """There is no such file, byte or record; says what there is."""
+
+
+def damage(world: World, node: str, action: Corrupt, fault_id: str, cause: tuple[int, ...]) -> None:
+    """Carry the damage out.
+
+    Raises:
+        NothingThere: the place is not there.
+    """
+    disk = world.host(node).require_disk().files
+    directory = Path("/") / str(action.partition)
+    if action.file is not None and action.byte is not None:
+        path, position, size = directory / action.file, action.byte, 1
+        content = _content(world, node, path)
+        if position >= len(content):
+            raise NothingThere(f"{path} of {node} has {len(content)} bytes, byte is {position}")
+    else:
+        assert action.offset is not None
+        path, position, size = _find(world, node, directory, action.offset)
+    if action.how == "flip":
+        # The last byte of a frame is of its records, which the checksum covers.
+        disk.flip_bit(path, position + size - 1)
+        bits = 1
+    elif action.how == "zero":
+        disk.overwrite(path, position, bytes(size))
+        bits = 8 * size
+    else:
+        disk.shorten(path, position)
+        bits = 0
+    args = {
+        "fault": fault_id,
+        "partition": str(action.partition),
+        "file": str(path),
+        "position": position,
+        "size": size,
+        "bits": bits,
+        "how": action.how,
+    }
+    world.trace.emit(world.now_us, node, Kind.CORRUPT, cause, args)
+
+
+def _content(world: World, node: str, path: Path) -> bytes:
+    disk = world.host(node).require_disk().files
+    for found, number in disk.names.paths():
+        if Path("/") / found == path and number in disk.inodes:
+            return disk.content_of(number)
+    raise NothingThere(f"{node} has no file {path}")
+
+
+def _find(world: World, node: str, directory: Path, offset: int) -> tuple[Path, int, int]:
+    """File, position and size of the frame that has a record."""
+    disk = world.host(node).require_disk().files
+    for found, _ in disk.names.paths():
+        path = Path("/") / found
+        if path.parent != directory or path.suffix != ".log":
+            continue
+        content, position = _content(world, node, path), 0
+        while position + FRAME.size <= len(content):
+            size = FRAME.size + FRAME.unpack_from(content, position)[1]
+            try:
+                header = peek_header(content[position : position + size])
+            except CorruptBatch:
+                # Nobody finds a record behind damage.
+                break
+            if header.base_offset <= offset < header.next_offset:
+                return path, position, size
+            position += size
+    raise NothingThere(f"{node} has no record at offset {offset} of {directory.name}")

@@ -1,0 +1,158 @@
+"""The verdict over a run: expectations, broken invariants, losses, and what ended it.
+
+Rules (DECISIONS 3): every expectation holds; every name in ``breaks`` was violated at least once;
+no other invariant was, unless a guard is off or an older truncation mode is on; every promise that
+lost records is named in ``breaks``. A run whose budget ended is inconclusive, unless something was
+wrong by then. Licences (``allow``) are not judged yet, and reported as such.
+
+Left out: words for people (``sim.present``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import frozen
+
+from sim.checks.judge import Judge
+from sim.checks.violations import Violation
+from sim.running.expectations import Expectation
+from sim.running.interpreter import Failure
+from sim.scenario.model import Scenario
+
+__all__ = ["ALIASES", "PROMISES", "Broken", "Verdict", "verdict_of"]
+
+PROMISES: Final = {
+    "acked-records-survive": "acked",
+    "committed-records-survive": "committed",
+    "exposed-records-survive": "exposed",
+}
+"""A promise, and the word under which its losses are counted."""
+ALIASES: Final = {"log-matching": ("committed-log-matching", "epoch-prefix")}
+"""A name that stands for several invariants."""
+
+
+@frozen
+class Broken:
+    """An invariant that was violated, or a promise that lost records.
+
+    Attributes:
+        count: violations, or records lost.
+        is_expected: ``breaks`` names it.
+        is_excused: a guard is off, or the truncation mode is an older one.
+        first: the first violation; None for a promise.
+    """
+
+    name: str
+    count: int
+    is_expected: bool
+    is_excused: bool
+    first: Violation | None = None
+
+
+@frozen
+class Verdict:
+    """What came of a run.
+
+    Attributes:
+        word: ``passed``, ``failed`` or ``inconclusive``.
+        reasons: why it is not passed, one for each.
+        broken: in the order in which it happened, promises last.
+        unjudged: what the scenario says and nothing judges yet, or nothing came of.
+    """
+
+    word: str
+    reasons: tuple[str, ...]
+    broken: tuple[Broken, ...]
+    unjudged: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        return {"passed": 0, "failed": 1, "inconclusive": 3}[self.word]
+
+
+def verdict_of(
+    scenario: Scenario,
+    judge: Judge,
+    expectations: Iterable[Expectation],
+    failure: Failure | None,
+    never_begun: Iterable[str] = (),
+) -> Verdict:
+    """The verdict, once the judge has finished and all expectations are judged.
+
+    Args:
+        never_begun: ids of the faults that never began.
+    """
+    expectations = list(expectations)
+    wanted = _wanted(expectations)
+    broken = _broken(scenario, judge, wanted)
+    is_cut_short = failure is not None and failure.is_inconclusive
+    names = {each.name for each in broken}
+    missing = [f"breaks: {name} was not violated" for name in wanted if not _is_in(name, names)]
+    wrong = [
+        f"expect {each.number} does not hold: {each.expect.that}"
+        for each in expectations
+        if each.holds is False
+    ]
+    wrong += [] if is_cut_short else missing
+    wrong += [
+        f"{each.name} was violated"
+        if each.first is not None
+        else f"{each.name} is broken: {_records(each.count)} lost, and breaks does not name it"
+        for each in broken
+        if not each.is_expected and not each.is_excused
+    ]
+    reasons = []
+    if failure is not None:
+        where = f"step {failure.step}: " if failure.step else ""
+        reasons.append(f"{where}{failure.text}")
+    # What is wrong by the end of the budget is wrong whatever would have followed.
+    word = "failed" if wrong or (reasons and not is_cut_short) else "passed"
+    if word == "passed" and is_cut_short:
+        word = "inconclusive"
+    unjudged = _unjudged(scenario, expectations)
+    unjudged += [f"fault {each!r} never began" for each in never_begun]
+    return Verdict(word, (*reasons, *wrong), tuple(broken), tuple(unjudged))
+
+
+def _records(count: int) -> str:
+    return "1 record was" if count == 1 else f"{count} records were"
+
+
+def _wanted(expectations: list[Expectation]) -> list[str]:
+    names = [name for each in expectations for name in each.expect.breaks]
+    return list(dict.fromkeys(names))
+
+
+def _is_in(name: str, names: set[str]) -> bool:
+    return any(each in names for each in ALIASES.get(name, (name,)))
+
+
+def _broken(scenario: Scenario, judge: Judge, wanted: list[str]) -> list[Broken]:
+    expected = {each for name in wanted for each in ALIASES.get(name, (name,))}
+    cluster = scenario.cluster
+    is_loose = cluster.truncation != "fetch" or not all(cluster.guards.values())
+    by_name: dict[str, list[Violation]] = {}
+    for violation in judge.violations:
+        by_name.setdefault(violation.check, []).append(violation)
+    found = [
+        Broken(name, len(each), name in expected, is_loose, each[0])
+        for name, each in by_name.items()
+    ]
+    for promise, word in PROMISES.items():
+        count = judge.facts.lost(word)
+        if count:
+            found.append(Broken(promise, count, promise in expected, False))
+    return found
+
+
+def _unjudged(scenario: Scenario, expectations: list[Expectation]) -> list[str]:
+    found = []
+    if any(each.expect.form == "allow" for each in expectations):
+        found.append("allow: licences are not judged yet; a loss is covered by a promise in breaks")
+    if any(each.expect.form == "sometimes" for each in expectations):
+        found.append("sometimes: needs a sweep")
+    if scenario.sweep is not None:
+        found.append("[sweep]: one seed was run")
+    return found
