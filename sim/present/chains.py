@@ -1,0 +1,175 @@
+"""Why records were lost, or a rule was broken: the chain of causes in sentences.
+
+A chain for records says who acknowledged them and who had them then; why the others did not; who
+became leader without them; how each copy went (``sim.present.tales``). A chain for anything else
+tells what its events name as causes.
+
+Left out: what counts as lost (the judge of a run says so; ``sim.present.fates.lost`` is a guess
+from the trace for whoever has no judge).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sim.present.fates import Records, epochs_at, records_of
+from sim.present.history import Finding
+from sim.present.story import Story
+from sim.present.tales import Chain, Sentence, Tale, capital, when
+from sim.present.tellings import tell
+from sim.present.words import listed, name, these
+
+__all__ = ["Chain", "Sentence", "causes", "chain"]
+
+CAUSES_MAX: Final = 12
+RANGES_MAX: Final = 4
+
+
+def chain(story: Story, subject: Records | Finding | int) -> Chain:
+    """The chain for records, for a broken rule, or for the event of a number."""
+    if isinstance(subject, Records):
+        return Tale(story, subject).chain()
+    if isinstance(subject, Finding):
+        return _of_finding(story, subject)
+    for finding in story.findings:
+        if finding.n == subject:
+            return _of_finding(story, finding)
+    for loss in story.losses:
+        if loss.n == subject:
+            parts = [
+                records
+                for epoch in epochs_at(story, loss.partition, loss.base, gone_by=loss.n)[-1:]
+                for records in records_of(story, loss.partition, loss.base, loss.end, epoch)
+            ]
+            return _united(
+                story,
+                f"{capital(these(loss.base, loss.end))} were lost at {when(story, loss.n)}",
+                parts,
+                loss.n,
+            )
+    for partition in story.partitions.values():
+        for replica in partition.replicas.values():
+            for cut in replica.cuts:
+                if cut.n == subject:
+                    gone = [piece for piece in replica.pieces if piece.cut is cut]
+                    gone.sort(key=lambda piece: piece.base)
+                    ranges = [(piece.epoch, piece.base, piece.end) for piece in gone]
+                    parts = _parts(story, partition.name, ranges)
+                    summary = f"{capital(these(cut.base, cut.end))} went from {name(replica.node)}"
+                    return _united(story, f"{summary} at {when(story, cut.n)}", parts, cut.n)
+    return Chain(f"What led to {when(story, subject)}", tuple(causes(story, subject)))
+
+
+def causes(story: Story, n: int) -> list[Sentence]:
+    """What an event goes back to: the events worth telling among its causes, oldest first."""
+    seen = {n}
+    front = [n]
+    while front:
+        brief = story.brief(front.pop())
+        for cause in () if brief is None else brief.cause:
+            if cause not in seen:
+                seen.add(cause)
+                front.append(cause)
+    found = []
+    for happening in story.happenings:
+        if happening.n in seen and happening.what not in ("sent", "hw", "append", "copy"):
+            told = tell(story, [happening])
+            if told is not None and happening.n <= n:
+                found.append(Sentence(happening.n, f"{when(story, happening.n)}: {told.text}."))
+    return found[-CAUSES_MAX:]
+
+
+def _united(story: Story, summary: str, parts: list[Records], n: int) -> Chain:
+    """The chains of several ranges, one behind the other."""
+    chains = [Tale(story, each).chain() for each in parts[:RANGES_MAX]]
+    if not chains:
+        return Chain(summary, tuple(causes(story, n)))
+    if len(chains) == 1:
+        return chains[0]
+    sentences = []
+    for each in chains:
+        first = each.sentences[0].n if each.sentences else n
+        sentences += [Sentence(first, f"{each.summary}.")]
+        sentences += each.sentences
+    if len(parts) > RANGES_MAX:
+        sentences.append(Sentence(n, f"{len(parts) - RANGES_MAX} more ranges have fates like it."))
+    return Chain(summary, tuple(sentences))
+
+
+def _parts(
+    story: Story, partition: str, ranges: list[tuple[int | None, int, int]]
+) -> list[Records]:
+    """Ranges of (epoch, base, end), neighbours of one epoch joined, in parts of one fate each."""
+    joined: list[tuple[int | None, int, int]] = []
+    for epoch, base, end in ranges:
+        if joined and joined[-1][0] == epoch and joined[-1][2] == base:
+            joined[-1] = epoch, joined[-1][1], end
+        else:
+            joined.append((epoch, base, end))
+    parts = [
+        records
+        for epoch, base, end in joined
+        for records in records_of(story, partition, base, end, epoch)
+    ]
+    return [each for each in parts if each.acks] or parts
+
+
+# Broken rules --------------------------------------------------------------------------------
+
+
+def _of_finding(story: Story, finding: Finding) -> Chain:
+    where = f" of {name(finding.partition)}" if finding.partition else ""
+    detail = finding.detail or finding.kind
+    summary = f"{name(finding.check)}{where} is broken at {when(story, finding.n)}"
+    summary += f": {name(detail)}" if detail else ""
+    sentences: list[Sentence] = []
+    if finding.partition in story.partitions:
+        assert finding.partition is not None
+        for base, end, epoch in _ranges_in(finding.evidence)[:RANGES_MAX]:
+            epochs = epochs_at(story, finding.partition, base) if epoch is None else [epoch]
+            for records in [
+                each
+                for known in epochs[-RANGES_MAX:]
+                for each in records_of(story, finding.partition, base, end, known)[:RANGES_MAX]
+            ]:
+                told = Tale(story, records).chain()
+                first = told.sentences[0].n if told.sentences else finding.n
+                head = f"{told.summary}."
+                sentences += [Sentence(first, head), *told.sentences]
+            sentences += _differences(story, finding.partition, base, finding.n)
+    known = {sentence.n for sentence in sentences}
+    behind = [each for each in causes(story, finding.n) if each.n not in known | {finding.n}]
+    return Chain(summary, (*sentences, *behind))
+
+
+def _ranges_in(evidence: Any) -> list[tuple[int, int, int | None]]:
+    """Offsets that a check names as evidence, with their epoch if it does."""
+    if not isinstance(evidence, dict):
+        return []
+    epoch = next(
+        (evidence[key] for key in ("leader_epoch", "epoch") if type(evidence.get(key)) is int),
+        None,
+    )
+    offset = evidence.get("offset", evidence.get("base_offset"))
+    if type(offset) is int and offset >= 0:
+        count, end = evidence.get("count"), evidence.get("next_offset")
+        if type(end) is int and offset < end:
+            return [(offset, end, epoch)]
+        return [(offset, offset + (count if type(count) is int and count > 0 else 1), epoch)]
+    offsets = evidence.get("offsets")
+    if isinstance(offsets, list):
+        return [(each, each + 1, epoch) for each in offsets if type(each) is int and each >= 0]
+    return []
+
+
+def _differences(story: Story, partition: str, offset: int, n: int) -> Iterator[Sentence]:
+    """What the replicas have at an offset, if it is not the same."""
+    held: dict[int | None, list[str]] = {}
+    for node, replica in story.replicas(partition):
+        piece = replica.had(offset, None, n)
+        if piece is not None:
+            held.setdefault(piece.epoch, []).append(name(node))
+    if len(held) > 1:
+        parts = [f"{listed(nodes)} the record of epoch {epoch}" for epoch, nodes in held.items()]
+        yield Sentence(n, f"At offset {offset} the logs differ: {listed(parts)}.")
