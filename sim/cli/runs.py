@@ -1,0 +1,128 @@
+"""Carrying out one order: a run folder, the run, its result, and what may go wrong on the way.
+
+Left out: what is printed (``sim.cli.report``).
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sim.cli.console import shown
+from sim.cli.documents import broken_off, document_of
+from sim.cli.exits import Exit, UserError
+from sim.cli.orders import Order, Settings
+from sim.cli.ran import Ran
+from sim.cli.run_folders import RESULT, RunFolder, begin, refused
+
+if TYPE_CHECKING:
+    from sim.running.scenario_run import Result
+
+__all__ = ["carry_out"]
+
+_HOST_ERRORS: Final = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+)
+
+
+def carry_out(order: Order, settings: Settings) -> Ran:
+    """Run it.
+
+    Raises:
+        UserError: the run folder cannot be made, or written to.
+    """
+    scenario = order.scenario
+    variant = "" if scenario.variant is None else _slug(scenario.variant)
+    folder = begin(settings.out, scenario.slug, scenario.seed, variant)
+    began = time.monotonic()
+    try:
+        result = _run(order, settings, folder)
+    except KeyboardInterrupt:
+        ran = _broken(order, settings, folder, Exit.INTERRUPTED, "interrupted")
+    except Exception as error:  # noqa: BLE001 - whatever a run raises is a defect, and is told as one
+        if isinstance(error, OSError) and error.errno in _HOST_ERRORS and _is_of_host(error):
+            raise refused(folder.path, error) from None
+        ran = _broken(order, settings, folder, Exit.INTERNAL, "error", error)
+    else:
+        document = document_of(order, settings, result)
+        ran = Ran(order, Exit(result.verdict.exit_code), document=document, result=result)
+        _write_result(folder, document)
+        ran.folder = folder.publish(document)
+    ran.seconds = time.monotonic() - began
+    return ran
+
+
+def _slug(text: str) -> str:
+    from sim.scenario.names import slug
+
+    return slug(text)
+
+
+def _run(order: Order, settings: Settings, folder: RunFolder) -> Result:
+    from sim.cli.version import leaderfall_version
+    from sim.running.interpreter import EVENTS_MAX
+    from sim.running.scenario_run import run_scenario
+
+    if settings.disk == "real":
+        folder.nodes.mkdir()
+    return run_scenario(
+        order.scenario,
+        root=folder.nodes if settings.disk == "real" else None,
+        level=settings.level,
+        path=folder.trace,
+        version=leaderfall_version(),
+        is_paranoid=settings.is_paranoid,
+        events_max=settings.events_max or EVENTS_MAX,
+    )
+
+
+def _is_of_host(error: OSError) -> bool:
+    """Whether the machine's own disk is full, and not a simulated one."""
+    from storage.errors import StorageError
+
+    return not isinstance(error, StorageError)
+
+
+def _broken(
+    order: Order,
+    settings: Settings,
+    folder: RunFolder,
+    code: Exit,
+    verdict: str,
+    error: Exception | None = None,
+) -> Ran:
+    """A run without a verdict: what there is of it is kept, and said."""
+    document = broken_off(order, settings, verdict, code)
+    lines: list[str] = []
+    if error is not None:
+        from traceback import format_exception
+
+        text = "".join(format_exception(error))
+        document["error"] = text
+        lines = [
+            f"internal error: {type(error).__name__}: {shown(error)}",
+            "This is a defect of Leaderfall, not of the cluster that it simulates.",
+        ]
+        _write(folder.path / "traceback.txt", text)
+    _write_result(folder, document)
+    try:
+        place = folder.publish(document, ending=f".{verdict}")
+    except UserError as refusal:
+        return Ran(order, code, document=document, error=(*lines, *refusal.lines))
+    if error is not None:
+        lines.append(f"traceback  {shown(place / 'traceback.txt')}")
+    return Ran(order, code, folder=place, document=document, error=tuple(lines))
+
+
+def _write_result(folder: RunFolder, document: dict[str, Any]) -> None:
+    _write(folder.path / RESULT, json.dumps(document, indent=2) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise refused(path, error) from None
