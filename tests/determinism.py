@@ -1,11 +1,14 @@
 """Determinism check: ``python -m tests.determinism`` from the top of a checkout.
 
 Every workload runs in fresh processes: with three hash seeds, each under two temporary roots whose
-paths differ, on this interpreter and on each other supported one that is found. All digests of a
-workload must be equal. Another interpreter gets a virtual environment with the project installed
-for its dependencies; the code under test is the checkout's. One that is absent uv brings, where
-there is a uv and the network allows it, into the folder where uv keeps its interpreters. One that
-cannot be had or set up is named and left out: that is a fact of the machine, not a difference.
+paths differ, and once more after importing Hypothesis, on this interpreter and on each other
+supported one that is found. All digests of a workload must be equal. Where Hypothesis is absent,
+that run is left out and named.
+
+Another interpreter gets a virtual environment with the project installed for its dependencies; the
+code under test is the checkout's. One that is absent uv brings, where there is a uv and the network
+allows it, into the folder where uv keeps its interpreters. One that cannot be had or set up is
+named and left out: that is a fact of the machine, not a difference.
 
 Exit status: 0 all equal, 1 a difference, a failed workload or nothing to run.
 """
@@ -23,7 +26,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +35,8 @@ WORKLOADS_MODULE = "tests.workloads"
 HASH_SEEDS = ("0", "1", "12345")
 # Different lengths and depths, in case a path leaks into sizes or order.
 ROOT_NAMES = ("a", "a-second-root/with-a-longer-path")
+# What a process imports first: it seeds and patches things that simulated code must not depend on.
+FIRST_IMPORT = "hypothesis"
 SUPPORTED = ("3.11", "3.12", "3.13")
 DIGEST = re.compile(r"[0-9a-f]{32,128}")
 
@@ -48,6 +53,7 @@ class Interpreter:
 
     label: str
     executable: Path
+    has_first_import: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,22 +64,32 @@ class Run:
     interpreter: str
     hash_seed: str
     root_name: str
+    first_import: str
     digest: str
     error: str = ""
 
 
 def this_interpreter() -> Interpreter:
-    return Interpreter(platform.python_version(), Path(sys.executable))
+    return _checked(Interpreter(platform.python_version(), Path(sys.executable)))
+
+
+def _checked(found: Interpreter) -> Interpreter:
+    """Whether it has what is imported first; says so if it has not."""
+    status, _ = _output([found.executable, "-c", f"import {FIRST_IMPORT}"])
+    if status != 0:
+        print(f"python {found.label} has no {FIRST_IMPORT}: not run after importing it")
+    return replace(found, has_first_import=status == 0)
 
 
 def run_all(module: str, names: Iterable[str], interpreters: Sequence[Interpreter]) -> list[Run]:
     """Run the named workloads of ``module`` (a dict WORKLOADS) in every combination, in order."""
+    plain = [(seed, root_name, "") for seed in HASH_SEEDS for root_name in ROOT_NAMES]
+    imports = (HASH_SEEDS[-1], ROOT_NAMES[0], FIRST_IMPORT)
     combinations = [
-        (name, interpreter, hash_seed, root_name)
+        (name, interpreter, *how)
         for name in names
         for interpreter in interpreters
-        for hash_seed in HASH_SEEDS
-        for root_name in ROOT_NAMES
+        for how in ([*plain, imports] if interpreter.has_first_import else plain)
     ]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return list(pool.map(lambda combination: _run(module, *combination), combinations))
@@ -106,17 +122,24 @@ def table(runs: Sequence[Run]) -> str:
             what = run.digest or f"FAILED: {run.error}"
             lines.append(
                 f"  {run.workload}, python {run.interpreter}, PYTHONHASHSEED {run.hash_seed}, "
-                f"root {run.root_name}: {what}"
+                f"root {run.root_name}, {run.first_import or 'nothing'} imported first: {what}"
             )
     return "\n".join(lines)
 
 
-def _run(module: str, name: str, interpreter: Interpreter, hash_seed: str, root_name: str) -> Run:
+def _run(
+    module: str,
+    name: str,
+    interpreter: Interpreter,
+    hash_seed: str,
+    root_name: str,
+    first_import: str,
+) -> Run:
     with tempfile.TemporaryDirectory(prefix="determinism-") as scratch:
         root = Path(scratch) / root_name
         root.mkdir(parents=True)
         command = [str(interpreter.executable), "-m", "tests.determinism"]
-        command += ["--child", module, name, str(root)]
+        command += ["--child", module, name, str(root), first_import]
         digest, error = "", ""
         try:
             result = subprocess.run(
@@ -136,10 +159,12 @@ def _run(module: str, name: str, interpreter: Interpreter, hash_seed: str, root_
             if result.returncode != 0 or not DIGEST.fullmatch(digest):
                 error = f"exit status {result.returncode}\n{result.stdout}{result.stderr}"
                 digest = ""
-    return Run(name, interpreter.label, hash_seed, root_name, digest, error)
+    return Run(name, interpreter.label, hash_seed, root_name, first_import, digest, error)
 
 
-def _child(module: str, name: str, root: str) -> None:
+def _child(module: str, name: str, root: str, first_import: str) -> None:
+    if first_import:
+        importlib.import_module(first_import)
     print(importlib.import_module(module).WORKLOADS[name](Path(root)))
 
 
@@ -169,15 +194,16 @@ def _set_up(version: str, scratch: Path) -> Interpreter | str:
     python = scratch / version / "bin" / "python"
     commands: list[list[str | Path]] = [
         [base, "-m", "venv", scratch / version],
-        [python, "-m", "pip", "install", "--quiet", ROOT],
-        [python, "-c", "import attrs, platform; print(platform.python_version())"],
+        # With the extra, since one run imports Hypothesis first.
+        [python, "-m", "pip", "install", "--quiet", f"{ROOT}[test]"],
+        [python, "-c", "import attrs, platform, trio; print(platform.python_version())"],
     ]
     output = ""
     for command in commands:
         status, output = _output(command)
         if status != 0:
             return f"{' '.join(map(str, command[1:4]))} failed: {_last_line(output)}"
-    return Interpreter(output.strip(), python)
+    return _checked(Interpreter(output.strip(), python))
 
 
 def _find(version: str) -> Path | None:
@@ -238,7 +264,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.determinism", description=__doc__)
     parser.add_argument("names", nargs="*", help="workloads to run (default: all)")
     parser.add_argument("--this-python", action="store_true", help="leave other interpreters out")
-    parser.add_argument("--child", nargs=3, metavar=("MODULE", "NAME", "ROOT"), help="one run")
+    parser.add_argument(
+        "--child", nargs=4, metavar=("MODULE", "NAME", "ROOT", "IMPORT"), help="one run"
+    )
     options = parser.parse_args()
     if options.child:
         _child(*options.child)

@@ -32,6 +32,10 @@ def _path(root: Path) -> str:
     return hashlib.sha256(os.fsencode(root)).hexdigest()
 
 
+def _import_first(root: Path) -> str:
+    return hashlib.sha256(b"%d" % ("hypothesis" in sys.modules)).hexdigest()
+
+
 def _failing(root: Path) -> str:
     raise RuntimeError("planted failure")
 
@@ -44,6 +48,7 @@ WORKLOADS = {
     "steady": _steady,
     "set-order": _set_order,
     "path": _path,
+    "import-first": _import_first,
     "failing": _failing,
     "no-digest": _no_digest,
 }
@@ -52,8 +57,8 @@ WORKLOADS = {
 @pytest.mark.slow
 def test_planted_workloads_differ_and_the_steady_one_does_not() -> None:
     runs = run_all(__name__, WORKLOADS, [this_interpreter()])
-    assert len(runs) == len(WORKLOADS) * len(HASH_SEEDS) * len(ROOT_NAMES)
-    assert differing(runs) == ["set-order", "path", "failing", "no-digest"]
+    assert len(runs) == len(WORKLOADS) * (len(HASH_SEEDS) * len(ROOT_NAMES) + 1)
+    assert differing(runs) == ["set-order", "path", "import-first", "failing", "no-digest"]
 
     digests = {name: {run.digest for run in runs if run.workload == name} for name in WORKLOADS}
     assert len(digests["steady"]) == 1
@@ -63,8 +68,24 @@ def test_planted_workloads_differ_and_the_steady_one_does_not() -> None:
     text = table(runs)
     assert "planted failure" in text
     lines = text.splitlines()
-    assert [line.split()[-1] for line in lines[1:6]] == ["same"] + ["DIFFERS"] * 4
+    assert [line.split()[-1] for line in lines[1:7]] == ["same"] + ["DIFFERS"] * 5
     assert any("set-order" in line and "PYTHONHASHSEED 12345" in line for line in lines)
+    assert (
+        sum("import-first" in line and "hypothesis imported first" in line for line in lines) == 1
+    )
+
+
+def test_without_hypothesis_that_run_is_left_out_and_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(determinism, "FIRST_IMPORT", "no_such_module")
+    here = this_interpreter()
+    assert not here.has_first_import
+    said = capsys.readouterr().out
+    assert said == f"python {here.label} has no no_such_module: not run after importing it\n"
+    runs = run_all(__name__, ["steady"], [here])
+    assert {run.first_import for run in runs} == {""}
+    assert differing(runs) == []
 
 
 UV = """#!/bin/sh

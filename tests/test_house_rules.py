@@ -30,6 +30,8 @@ PATH_CALLS = frozenset(
 # The modules of storage whose subject is the operating system, or a demonstration on it.
 PATH_CALLS_ALLOWED = frozenset({"storage/disk.py", "storage/experiment.py"})
 
+PRESENT_IMPORTS = ("sim.present", "sim.trace", "storage.inspection.escaping")
+
 # The rules -------------------------------------------------------------------------------------
 
 
@@ -80,6 +82,28 @@ def only_the_disk_module_touches_files(root: Path) -> list[str]:
                 f"{name}:{node.lineno}: {call}() reaches the operating system; "
                 "call the Disk that the caller passes in"
             )
+    return offences
+
+
+def present_knows_only_traces(root: Path) -> list[str]:
+    """A story must come from its trace alone, so what makes traces is out of reach."""
+    offences = []
+    for name, _, tree in modules(root, "sim"):
+        if not name.startswith("sim/present/"):
+            continue
+        for node in ast.walk(tree):
+            match node:
+                case ast.ImportFrom(module=str(module)):
+                    imported = [module]
+                case ast.Import(names=names):
+                    imported = [each.name for each in names]
+                case _:
+                    continue
+            offences += [
+                f"{name}:{node.lineno}: {each} is imported; take it from the trace"
+                for each in imported
+                if each.split(".")[0] in PACKAGES and not each.startswith(PRESENT_IMPORTS)
+            ]
     return offences
 
 
@@ -168,6 +192,7 @@ RULES: tuple[Rule, ...] = (
     modules_are_short,
     modules_of_a_package_have_no_cycles,
     only_the_disk_module_touches_files,
+    present_knows_only_traces,
     public_modules_have_docstrings,
     top_level_is_fixed,
 )
@@ -215,6 +240,16 @@ PLANTED: tuple[tuple[Rule, dict[str, str], str], ...] = (
         only_the_disk_module_touches_files,
         {"cluster/a.py": '"""A."""\ndata = path.read_bytes()\n'},
         "cluster/a.py:2: read_bytes() reaches the operating system",
+    ),
+    (
+        present_knows_only_traces,
+        {"sim/present/a.py": '"""A."""\n\n\ndef f():\n    from sim.world import World\n'},
+        "sim/present/a.py:5: sim.world is imported",
+    ),
+    (
+        present_knows_only_traces,
+        {"sim/present/a.py": '"""A."""\nimport sim.trace.kinds, cluster.names\n'},
+        "sim/present/a.py:2: cluster.names is imported",
     ),
     (
         public_modules_have_docstrings,

@@ -10,12 +10,20 @@ import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from attrs import asdict
+
 from cluster.outcomes import OutcomeKind
-from storage import Header, LogConfig, PartitionLog, Record, RecordBatch
+from sim.trace.lines import Event, Header
+from sim.trace.reader import TraceReader
+from sim.trace.writer import Trace
+from storage import Header as RecordHeader
+from storage import LogConfig, PartitionLog, Record, RecordBatch
 from storage.disk import Disk, OsDisk
 from storage.memdisk import MemDisk
 from storage.producer_state import ProducerEntry
 from tests.cluster.whole import Whole, files_below
+from tests.sim.rich import KINDS, Run, rich_world
+from tests.sim.rich_scripts import rich_scripts
 
 __all__ = ["WORKLOADS", "Workload"]
 
@@ -86,7 +94,7 @@ def _batch(number: int, producers: Mapping[int, ProducerEntry]) -> RecordBatch:
                 None if turn % 4 == 0 else b"key-%d" % (turn % 13),
                 None if turn % 11 == 0 else bytes((turn * step) % 251 for step in range(turn % 90)),
                 1_700_000_000_000 + number * 1_000 - turn % 17,
-                tuple(Header(f"h{step}", b"v" * step or None) for step in range(turn % 3)),
+                tuple(RecordHeader(f"h{step}", b"v" * step or None) for step in range(turn % 3)),
             )
         )
     if number % 3:
@@ -138,4 +146,56 @@ def _cluster(root: Path) -> str:
     return digest.hexdigest()
 
 
-WORKLOADS: dict[str, Workload] = {"storage": _storage, "cluster": _cluster}
+# Level, whether the files are real, whether the trace is written to a file.
+VARIANTS = (
+    ("digest", False, False),
+    ("full", False, True),
+    ("events", True, True),
+    ("full", True, False),
+)
+
+
+def _world(root: Path) -> str:
+    """Every fault at once, on both backings and at every level of the trace."""
+    return _same_in_all_variants(rich_world, root)
+
+
+def _scripts(root: Path) -> str:
+    """Scripts that run at once, are cancelled and break things, likewise."""
+    return _same_in_all_variants(rich_scripts, root)
+
+
+def _same_in_all_variants(run: Callable[[Path | None, Trace], Run], root: Path) -> str:
+    """The digest of a run that is the same in all of them, events and their changes included."""
+    runs: list[Run] = []
+    events: list[list[Event]] = []
+    header = Header("0", None, None, 0, {}, ("b1",), {})
+    for number, (level, is_real, has_file) in enumerate(VARIANTS):
+        path = root / f"{number}.jsonl" if has_file else None
+        folder = root / str(number)
+        folder.mkdir()
+        trace = Trace(level, path=path, header=header, keeps_lines=not has_file)
+        runs.append(run(folder if is_real else None, trace))
+        trace.close("pass")
+        if level != "digest":
+            events.append(trace.events() if path is None else list(TraceReader(path)))
+    for variant, found in zip(VARIANTS, runs, strict=True):
+        unlike = [name for name, value in asdict(found).items() if value != asdict(runs[0])[name]]
+        assert not unlike, f"{variant} has another {', '.join(unlike)} than {VARIANTS[0]}"
+    full, plain, other = events
+    assert [each[:6] for each in full] == [each[:6] for each in plain]
+    assert full == other, "the changes differ between memory and files"
+    if run is rich_world:
+        assert not KINDS - {event.kind for event in full}, "the run is poorer than it was"
+    state = hashlib.sha256(repr(runs[0]).encode())
+    for event in full:
+        state.update(repr(event).encode())
+    return state.hexdigest()
+
+
+WORKLOADS: dict[str, Workload] = {
+    "storage": _storage,
+    "cluster": _cluster,
+    "world": _world,
+    "scripts": _scripts,
+}

@@ -47,7 +47,6 @@ from tests.bench.sim_ours import (
     FullProtocol,
     KernelAlone,
     SmallWorlds,
-    absent,
     kernel_parts,
 )
 from tests.bench.sim_peers import SIMULATORS, Simulator, find_simulator
@@ -151,9 +150,6 @@ def _ours(
     budget: Budget,
     make: Callable[[], Deliveries],
 ) -> None:
-    if reason := absent():
-        report.add(Row(group, what, None, budget=budget, absent=reason))
-        return
     subject = make()
     _against_heap(scale, report, group, what, Subject(subject.run, subject.prepare), budget)
 
@@ -161,22 +157,13 @@ def _ours(
 def _parts(scale: Scale, report: Report) -> None:
     """What one of each costs; the reference is one callback of the heap loop."""
     parts = kernel_parts(IN_FLIGHT)
-    subjects = [part for part in parts.values() if not isinstance(part, str)]
-    *costs, reference = race(scale, *subjects, Subject(HeapLoop(IN_FLIGHT).run), clock=CPU)
-    for what, part in parts.items():
-        if isinstance(part, str):
-            report.add(Row("kernel parts", what, None, absent=part))
-        else:
-            took = costs.pop(0)
-            row = timed("kernel parts", what, took, reference_s=reference, of="heap loop")
-            report.add(row)
+    *costs, reference = race(scale, *parts.values(), Subject(HeapLoop(IN_FLIGHT).run), clock=CPU)
+    for what, took in zip(parts, costs, strict=True):
+        report.add(timed("kernel parts", what, took, reference_s=reference, of="heap loop"))
 
 
 def _worlds(scale: Scale, report: Report) -> None:
     what = f"worlds of {WORLD_MESSAGES} messages, digest"
-    if reason := absent():
-        report.add(Row("small worlds", what, None, budget=WORLDS, absent=reason))
-        return
     (took,) = race(scale, Subject(SmallWorlds(WORLD_MESSAGES).run), clock=CPU)
     report.add(Row("small worlds", what, Figure(1 / took, "worlds/s"), budget=WORLDS))
 
@@ -186,10 +173,6 @@ def _growth(scale: Scale, report: Report) -> None:
     few, many = scale.sim_messages, 10 * scale.sim_messages
     rows = (("time", "s", 1e-9, TIME_GROWTH), ("memory", "MiB", 1 / 1024, MEMORY_GROWTH))
     whats = [f"{measure}, {many:,} messages against {few:,}" for measure, *_ in rows]
-    if reason := absent():
-        for what, (*_, budget) in zip(whats, rows, strict=True):
-            report.add(Row("growth", what, None, budget=budget, absent=reason))
-        return
     small, large = _watch(few), _watch(many)
     for what, (measure, unit, factor, budget) in zip(whats, rows, strict=True):
         reference = Figure(small[measure] * factor, unit, f"for {few:,}")

@@ -9,22 +9,28 @@ Left out: what the figures are compared with (``tests.bench.sim``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 from cluster.message import Message
 from cluster.messages_data import ProducePartition, ProduceRequest
 from cluster.names import TopicIdPartition
+from cluster.outcomes import OutcomeKind
 from sim.disks import SimDisk
 from sim.draws import Draws
+from sim.latency import NetworkConfig
+from sim.network import Network
 from sim.timeline import EventClass, Timeline
+from sim.trace.kinds import Kind
+from sim.trace.writer import Trace
+from sim.verbs import Cluster
+from sim.world import World
 from storage.batch import Record
 from storage.disk import OsDisk
 from storage.memdisk import MemDisk
 from tests.bench.measure import Subject
 
-__all__ = ["Deliveries", "FullProtocol", "KernelAlone", "SmallWorlds", "absent", "kernel_parts"]
+__all__ = ["Deliveries", "FullProtocol", "KernelAlone", "SmallWorlds", "kernel_parts"]
 
 NODES = 8
 VALUE = b"v" * 100
@@ -43,11 +49,6 @@ class Deliveries(Protocol):
 
     def run(self, count: int) -> None:
         """Go on until ``count`` more messages are delivered."""
-
-
-def absent() -> str:
-    """Why there is nothing of ours to measure; empty if there is."""
-    return "" if find_spec("sim.world") else "there is no sim.world yet"
 
 
 # The kernel ------------------------------------------------------------------------------------
@@ -95,13 +96,6 @@ class Nodes:
     def __init__(
         self, in_flight: int, folder: Path | None, watchers: list[Callable[[Any], None]]
     ) -> None:
-        # Imported here while they are not on every branch.
-        from sim.latency import NetworkConfig
-        from sim.network import Network
-        from sim.trace.kinds import Kind
-        from sim.trace.writer import Trace
-
-        self.kinds = (Kind.DELIVER, Kind.WRITE)
         self.watchers = watchers
         self.delivered = 0
         self.timeline = Timeline()
@@ -136,16 +130,15 @@ class Nodes:
     def receive(self, node: str, src: str, message: Message, sent: int) -> None:
         self.delivered += 1
         now_us, emit = self.timeline.now_us, self.trace.emit
-        deliver, write = self.kinds
         name = type(message).__name__
         args = {"from": src, "type": name, "id": message.correlation_id}
-        number = emit(now_us, node, deliver, (sent,), args)
+        number = emit(now_us, node, Kind.DELIVER, (sent,), args)
         file = self.files[node]
         position = file.append(VALUE)
         emit(
             now_us,
             node,
-            write,
+            Kind.WRITE,
             (number,),
             {"file": "log", "position": position, "size": len(VALUE)},
         )
@@ -163,10 +156,11 @@ def _no_finding(nodes: Any) -> None:
     return
 
 
-def kernel_parts(queued: int) -> dict[str, Subject | str]:
-    """What the kernel does for a message, one by one, or why it cannot be measured."""
+def kernel_parts(queued: int) -> dict[str, Subject]:
+    """What the kernel does for a message, one by one."""
     timeline = Timeline()
     stream = Draws(1).stream("latency", "n1", "n2")
+    trace = Trace()
     file = SimDisk(MemDisk(), Path("/n1"), Draws(1)).open(Path("log"), create=True)
     for _ in range(queued):
         timeline.at(0, EventClass.DELIVERY, "n1", _no_finding, None)
@@ -179,6 +173,11 @@ def kernel_parts(queued: int) -> dict[str, Subject | str]:
     def draws(count: int) -> None:
         for ordinal in range(count):
             stream.below(400, ordinal)
+
+    def events(count: int) -> None:
+        for number in range(count):
+            args = {"from": "n1", "type": "ProduceRequest", "id": number}
+            trace.emit(number * 100, "n2", Kind.DELIVER, (trace.count,), args)
 
     def writes(count: int) -> None:
         for number in range(count):
@@ -193,23 +192,9 @@ def kernel_parts(queued: int) -> dict[str, Subject | str]:
     return {
         "an entry of the timeline, entered and taken": Subject(entries),
         "a keyed draw": Subject(draws),
-        "an event in the digest": absent() or _events(),
+        "an event in the digest": Subject(events),
         "a write of 100 B, simulated disk in memory": Subject(writes, emptied),
     }
-
-
-def _events() -> Subject:
-    from sim.trace.kinds import Kind
-    from sim.trace.writer import Trace
-
-    trace = Trace()
-
-    def emit(count: int) -> None:
-        for number in range(count):
-            args = {"from": "n1", "type": "ProduceRequest", "id": number}
-            trace.emit(number * 100, "n2", Kind.DELIVER, (trace.count,), args)
-
-    return Subject(emit)
 
 
 # The full protocol -----------------------------------------------------------------------------
@@ -240,29 +225,30 @@ class FullProtocol:
         self._delivered += count
 
 
-class Load:
-    """A world with one topic, and records for it as long as anybody steps it.
+class CountingWorld(World):
+    """A world that counts.
 
     Attributes:
         delivered: how many messages have reached a machine.
     """
 
+    delivered = 0
+
+    def receive(self, node: str, src: str, message: Message, sent: int) -> None:
+        self.delivered += 1
+        super().receive(node, src, message, sent)
+
+
+class Load:
+    """A world with one topic, and records for it as long as anybody steps it.
+
+    Attributes:
+        acknowledged: how many records were when the latest was sent.
+    """
+
     def __init__(self, seed: int, folder: Path | None, topic: dict[str, str]) -> None:
-        # Imported here while they are not on every branch.
-        from sim.trace.kinds import Kind
-        from sim.verbs import Cluster
-        from sim.world import World
-
-        load = self
-        self.delivered = 0
-
-        class Counting(World):
-            def receive(self, node: str, src: str, message: Message, sent: int) -> None:
-                load.delivered += 1
-                super().receive(node, src, message, sent)
-
-        self.world = world = Counting(seed=seed, root=folder)
-        self._kind = Kind.PRODUCE
+        self.world = world = CountingWorld(seed=seed, root=folder)
+        self.acknowledged = 0
         self._sent = 0
         Cluster(world).create_topic("orders", config=topic).wait()
         world.add_producer("p1")
@@ -270,24 +256,23 @@ class Load:
 
     def _send(self) -> None:
         world = self.world
+        outcomes = world.producers["p1"].unclaimed
+        if outcomes:
+            self.acknowledged += sum(each.kind is OutcomeKind.ACKED for each in outcomes.values())
+            outcomes.clear()
         self._sent += 1
         record = Record(None, VALUE, 0)
         args = {"topic": "orders", "number": self._sent}
-        world.call("p1", self._kind, args, "send", "orders", record, partition=0)
+        world.call("p1", Kind.PRODUCE, args, "send", "orders", record, partition=0)
         at_us = world.now_us + SEND_EVERY_US
         world.timeline.at(at_us, EventClass.CLIENT, "load:p1", self._send)
 
     def deliver(self, count: int) -> None:
         """Go on until so many more messages have been delivered."""
-        target = self.delivered + count
-        step = self.world.step
-        while self.delivered < target:
-            step()
-
-    def acknowledged(self) -> int:
-        """How many records were."""
-        outcomes = self.world.producers["p1"].outcomes.values()
-        return sum(outcome.kind.name == "ACKED" for outcome in outcomes)
+        world = self.world
+        target = world.delivered + count
+        while world.delivered < target:
+            world.step()
 
 
 class SmallWorlds:
@@ -305,5 +290,5 @@ class SmallWorlds:
         for _ in range(count):
             self._seed += 1
             load = Load(self._seed, None, {"min.insync.replicas": "2"})
-            load.deliver(self._messages - load.delivered)
-            assert load.acknowledged() > 0
+            load.deliver(self._messages - load.world.delivered)
+            assert load.acknowledged > 0
