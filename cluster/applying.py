@@ -343,7 +343,15 @@ class Applying:
         replica.high_watermark = opened.high_watermark
         replica.unflushed_from = opened.unflushed_from
         replica.move(Event.SALVAGE, Waiting())
-        fx.note("salvage", partition=str(replica.partition), log_end=replica.opened.leo)
+        log = replica.opened
+        fx.note(
+            "salvage",
+            partition=str(replica.partition),
+            log_start=log.log_start_offset,
+            log_end=log.leo,
+            high_watermark=opened.high_watermark,
+            epochs=log.report.epochs,
+        )
         return True
 
     def _note_role(self, replica: Replica, fx: Effects) -> None:

@@ -165,6 +165,7 @@ class Broker(Machine):
             log_end=log.leo,
             high_watermark=replica.high_watermark,
             cut_bytes=sum(cut.size_bytes for cut in log.report.cuts),
+            epochs=log.report.epochs,
         )
 
     def on_stop(self, now: Now, fx: Effects) -> None:

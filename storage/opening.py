@@ -173,6 +173,7 @@ def _open_found(
     report = OpenReport(
         is_clean=found.is_clean,
         cuts=planned_cuts(plan, found.segments, start),
+        epochs=_known_epochs(kept, epochs, segments[-1].next_offset, config),
         dropped=tuple(s.segment.log_path.name for s in found.outside(plan)),
         rebuilt=tuple(rebuilt),
         removed=(*removed, *producers.removed),
@@ -324,6 +325,27 @@ def _add_newer(cache: LeaderEpochCache, found: Survey) -> None:
         for epoch, offset, _ in surveyed.scan.epoch_starts if surveyed.scan else ():
             if epoch > cache.latest:
                 cache.assign(epoch, offset)
+
+
+def _known_epochs(
+    kept: list[Surveyed], cache: LeaderEpochCache, log_end: int, config: LogConfig
+) -> tuple[tuple[int, int], ...]:
+    """Which epochs the records have: a cache that was not compared with them does not say."""
+    if config.rules.verify_epochs_at_open:
+        return tuple(entry for entry in cache.entries if entry[1] < log_end)
+    known: list[tuple[int, int]] = []
+    latest = -1
+    for surveyed in kept:
+        scan, resume = surveyed.scan, surveyed.resume
+        if scan is None:
+            return ()
+        if resume is not None:
+            known = []  # What lies before it was not read.
+        known += [(epoch, offset) for epoch, offset, _ in scan.epoch_starts]
+        if resume is not None and not known and scan.batches:
+            known = [(latest, resume.offset)]
+        latest = scan.last_epoch
+    return tuple(known)
 
 
 def _derive(segments: list[Segment], config: LogConfig) -> LeaderEpochCache:

@@ -55,6 +55,7 @@ def test_an_opened_log_says_what_was_found() -> None:
     assert (noted["log_start"], noted["log_end"], noted["clean"]) == (0, 2, False)
     assert type(noted["cut_bytes"]) is int
     assert noted["cut_bytes"] > 0
+    assert noted["epochs"] == ((solo.state().leader_epoch, 0),)
     assert "error" not in noted
 
 

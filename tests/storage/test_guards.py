@@ -100,6 +100,7 @@ def test_verify_epochs_at_open(is_on: bool) -> None:
     log = open_log(disk, verify_epochs_at_open=is_on)
     assert [record.leader_epoch for record in log.fetch(5, 1)] == [1]
     assert log.epochs.entries == ((0, 0), (1 if is_on else 2, 5))
+    assert log.report.epochs == ((0, 0), (1, 5)), "what the batches say"
     assert log.epochs.end_offset_for(1, log.leo) == ((1, 10) if is_on else (0, 5))
 
 
