@@ -73,7 +73,7 @@ class ProducerNotes:
     Attributes:
         config: as given.
         generated: how many values a verb has made up for it.
-        produced: the event with which each open operation began.
+        produced: the event with which each open operation began, and the partition that it named.
         told: how many operations ended how, by kind of event and partition.
         unclaimed: outcomes, by incarnation and operation, for which nobody waits.
         awaited: whoever waits for an outcome, and keeps it then.
@@ -81,17 +81,21 @@ class ProducerNotes:
 
     config: ProducerConfig
     generated: int = 0
-    produced: dict[OperationKey, int] = field(factory=dict)
+    produced: dict[OperationKey, tuple[int, str]] = field(factory=dict)
     told: dict[tuple[Kind, str], int] = field(factory=dict)
     unclaimed: dict[OperationKey, Outcome] = field(factory=dict)
     awaited: dict[OperationKey, dict[OperationKey, Outcome]] = field(factory=dict)
 
-    def begin(self, host: Host, operation: int, number: int) -> None:
-        """An operation began with event ``number``; unless its outcome is known by now."""
+    def begin(self, host: Host, operation: int, number: int, place: str) -> None:
+        """An operation began with event ``number``; unless its outcome is known by now.
+
+        Args:
+            place: the partition, empty where its choice is left to the producer.
+        """
         assert host.process is not None
         key = host.process.incarnation, operation
         if key not in self.unclaimed:
-            self.produced[key] = number
+            self.produced[key] = number, place
 
     def claim(self, keys: Iterable[OperationKey]) -> dict[OperationKey, Outcome]:
         """A mapping into which the outcomes of these operations come as they become known."""
@@ -119,9 +123,9 @@ class ProducerNotes:
             if outcome.error_code.number:
                 args["error"] = outcome.error_code.name
             kind = _KINDS[outcome.kind]
-            told = kind, args.get("partition", "")
+            begun, place = self.produced.pop(key, (number, ""))
+            told = kind, args.get("partition", place)
             self.told[told] = self.told.get(told, 0) + 1
-            begun = self.produced.pop(key, number)
             cause = (number,) if begun == number else (number, begun)
             event = kernel.trace.emit(kernel.timeline.now_us, host.name, kind, cause, args)
             if kernel.observer is not None:

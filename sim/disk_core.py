@@ -316,7 +316,7 @@ class DiskCore:
         """Remove the bytes of files that no name, handle or power cut can bring back."""
         if not self._graves:
             return
-        named = {number for _, number in self.names.durable_paths()}
+        named = self.names.durable_inodes()
         named.update(op.added[1] for op in self.names.ops if op.added is not None)
         named.update(op.removed[1] for op in self.names.ops if op.removed is not None)
         for number in sorted(self._graves):

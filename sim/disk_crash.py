@@ -36,6 +36,7 @@ class FileLoss:
         out_of_order: ranges that arrived although an earlier operation on the file did not.
         torn: ranges of writes of which only a part arrived.
         tail_back: range of a cut-off tail that came back, or None.
+        tail_bytes: its beginning, as far as its bytes had arrived: what follows may be anything.
         size: the file's size before and after.
     """
 
@@ -45,6 +46,7 @@ class FileLoss:
     out_of_order: tuple[tuple[int, int], ...]
     torn: tuple[tuple[int, int], ...]
     tail_back: tuple[int, int] | None
+    tail_bytes: tuple[int, int] | None
     size: tuple[int, int]
 
 
@@ -136,6 +138,7 @@ def _loss(
     early: list[tuple[int, int]] = []
     torn: list[tuple[int, int]] = []
     tail: tuple[int, int] | None = None
+    tail_bytes: tuple[int, int] | None = None
     is_missing = False
     shown = what_shows(ops, reached)
     for op in ops:
@@ -143,6 +146,9 @@ def _loss(
         if op.data is None:
             if not part.size and op.position < op.old_size:
                 tail = (op.position, op.old_size)
+                holes = (max(a, op.position) for a, b in lost if b > op.position)
+                end = min([op.old_size, *holes])
+                tail_bytes = (op.position, end) if op.position < end else None
                 is_missing = True
             continue
         ranges = [(a, min(b, size[1])) for a, b in part.ranges if a < size[1]]
@@ -160,6 +166,7 @@ def _loss(
         tuple(join_ranges(early)),
         tuple(join_ranges(torn)),
         tail,
+        tail_bytes,
         size,
     )
 

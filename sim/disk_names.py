@@ -171,9 +171,15 @@ class Names:
         """Visible paths and inodes, parents before children, sorted by name."""
         return list(self._walk(self.visible))
 
-    def durable_paths(self) -> list[tuple[Path, int]]:
-        """Durable paths and inodes, likewise."""
-        return list(self._walk(self.durable))
+    def durable_inodes(self) -> set[int]:
+        """Durable inodes alone, for whoever asks after every sync."""
+        found: set[int] = set()
+        directories = [ROOT]
+        while directories:
+            inodes = self.durable.get(directories.pop(), {}).values()
+            found.update(inodes)
+            directories += [each for each in inodes if self.kinds.get(each) == DIRECTORY]
+        return found
 
     def _walk(self, tree: dict[int, dict[str, int]]) -> Iterator[tuple[Path, int]]:
         stack = [(Path(), ROOT)]

@@ -31,7 +31,7 @@ class Failpoint:
     Attributes:
         id: names it in traces.
         point: one of ``cluster.failpoints.FAILPOINTS``, or ``disk:CALL:PATH-SUFFIX``.
-        hit: counted from the start of the world for named points, from now for calls of the disk.
+        hit: counted from when it is armed.
         action: ``process`` or ``power`` end the process there; ``pause`` stops the host, ``yield``
             the handler alone, both for ``duration_us``.
         image: of the disk, for ``power``.
@@ -85,9 +85,10 @@ class CrashLoopPlan:
 
 @define
 class Failpoints:
-    """The points of one host that are armed, and how often each was reached.
+    """The points of one host that are armed.
 
     Attributes:
+        hits: how often each was reached since, by id.
         yields: the points at which handlers stop.
     """
 
@@ -102,10 +103,14 @@ class Failpoints:
 
     def reach(self, point: str) -> Failpoint | None:
         """A handler is there: what strikes now, if anything does."""
-        hits = self.hits[point] = self.hits.get(point, 0) + 1
+        struck = None
         for each in self.armed:
-            if (each.point, each.hit) == (point, hits):
-                self.armed.remove(each)
-                self.yields = frozenset(left.point for left in self.armed)
-                return each
-        return None
+            if each.point == point:
+                hits = self.hits[each.id] = self.hits.get(each.id, 0) + 1
+                if struck is None and hits >= each.hit:
+                    struck = each
+        if struck is not None:
+            self.armed.remove(struck)
+            del self.hits[struck.id]
+            self.yields = frozenset(left.point for left in self.armed)
+        return struck

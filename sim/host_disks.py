@@ -98,8 +98,8 @@ def losses_of(manifest: Manifest) -> Iterator[Mapping[str, Any]]:
         for how, spans in (("lost", each.lost), ("torn", each.torn)):
             for start, end in spans:
                 yield {"file": each.path, "position": start, "size": end - start, "how": how}
-        if each.tail_back is not None:
-            start, end = each.tail_back
+        if each.tail_bytes is not None:
+            start, end = each.tail_bytes
             yield {"file": each.path, "position": start, "size": end - start, "how": "tail-back"}
     for how, names in (("name", manifest.names_lost), ("name-back", manifest.names_back)):
         for name in names:

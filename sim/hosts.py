@@ -55,7 +55,8 @@ class Host:
         is_on: whether the host has power.
         adapter: called behind each handler with the process and the handler's event.
         failed_start: why the last start failed, if it did.
-        begun: events at which the faults that are active on this host began, by id.
+        begun: events at which the faults that are active on this host began, and at which
+            failpoints were armed, by id.
         pauses: what keeps the process paused: ids of faults, ``""`` for a step.
         drifts, freezes: of the clock, by fault; the newest drift counts.
     """
@@ -371,27 +372,25 @@ class Host:
             return
         args = {"fault": struck.id, "point": struck.point, "hit": struck.hit}
         args["action"] = struck.action
-        reached = self._emit(Kind.FAILPOINT, (number,), args)
+        reached = self._emit(Kind.FAILPOINT, self.cause_of(struck.id, number), args)
         timeline = self.kernel.timeline
-        at_us = timeline.now_us + after_us
-        # Behind what the handler had put before the point, which leaves at the same time.
-        origin = f"out:{self.name}"
-        if struck.action in ("process", "power"):
-            process.busy_until_us[lane] = at_us + 1
-            timeline.at(at_us, EventClass.DISK, origin, self._strike, process, struck, reached)
-            return
-        if struck.action == "pause":
-            self.pause((reached,), by=struck.id)
-            go_on_us = at_us + struck.duration_us
-            timeline.at(go_on_us, EventClass.FAULT, origin, self._go_on, process, struck, reached)
-            process.resume(lane, after_us, stop, reached)
-        else:
+        if struck.action == "yield":
             process.resume(lane, after_us + struck.duration_us, stop, reached)
+            return
+        # Behind all that the handler had put before the point, whatever the scheduler draws.
+        at_us, origin = timeline.now_us + after_us + 1, f"out:{self.name}"
+        process.resume(lane, after_us + 2, stop, reached)
+        timeline.at(at_us, EventClass.DISK, origin, self._strike, process, struck, reached)
 
     def _strike(self, process: Process, failpoint: Failpoint, cause: int) -> None:
         if self.process is not process:
             return
-        if failpoint.action == "power":
+        if failpoint.action == "pause":
+            timeline = self.kernel.timeline
+            self.pause((cause,), by=failpoint.id)
+            at_us, origin = timeline.now_us + failpoint.duration_us, f"out:{self.name}"
+            timeline.at(at_us, EventClass.FAULT, origin, self._go_on, process, failpoint, cause)
+        elif failpoint.action == "power":
             self.cut_power((cause,), failpoint.image)
         else:
             self.kill((cause,))

@@ -40,8 +40,11 @@ class Observer(Protocol):
     def on_disk_replaced(self, node: str) -> None:
         """A host has other files: none, or an older copy."""
 
+    def on_damaged(self, node: str) -> None:
+        """Bytes of a host's disk were changed behind its process's back."""
+
     def on_disturbed(self, node: str) -> None:
-        """A process was paused, or goes on."""
+        """A process was paused or goes on, a fault begins or ends; ``world`` stands for links."""
 
     def on_outcome(self, node: str, outcome: Any, acks: int, number: int) -> None:
         """A producer knows what became of a record; ``number`` is the event that says so."""

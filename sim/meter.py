@@ -44,6 +44,11 @@ class DiskCall(NamedTuple):
     position: int
     size_bytes: int
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the trace has an event of it."""
+        return self.operation in CALL_KINDS
+
     def event(self) -> tuple[Kind, dict[str, Any]] | None:
         """What the trace says of it: nothing, where it changed nothing."""
         kind = CALL_KINDS.get(self.operation)

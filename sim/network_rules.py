@@ -76,6 +76,11 @@ def _bound_times(rule: Rule) -> None:
         raise rule.refuse("times", times, "1 or more, or None")
 
 
+def _is_meant(name: str, node: str) -> bool:
+    """Whether a name in a rule means a node; ``p1`` is a client's ``p1.2``, too (``sim.verbs``)."""
+    return name in ("*", node, node.partition(".")[0])
+
+
 @frozen(kw_only=True)
 class Rule:
     """What all rules have.
@@ -113,7 +118,7 @@ class Rule:
 
     def covers(self, src: str, dst: str) -> bool:
         """Whether one of the edges is this link."""
-        return any(a in ("*", src) and b in ("*", dst) for a, b in self.edges)
+        return any(_is_meant(a, src) and _is_meant(b, dst) for a, b in self.edges)
 
     def names(self) -> frozenset[str] | None:
         """The names of the message classes that are struck; None for all."""

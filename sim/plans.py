@@ -108,6 +108,7 @@ def begin(world: World, fault_id: str, cause: tuple[int, ...] = ()) -> int:
         host.begun[fault_id] = number
         fault.begin(host, number)
     world.active_faults[fault_id] = number
+    _tell_onlooker(world, node)
     return number
 
 
@@ -124,4 +125,11 @@ def end(world: World, fault_id: str, cause: tuple[int, ...] = ()) -> int:
         host = world.host(fault.node)
         del host.begun[fault_id]
         fault.end(host, number)
+    _tell_onlooker(world, node)
     return number
+
+
+def _tell_onlooker(world: World, node: str) -> None:
+    """Whoever judges the world must give it time to recover from now on."""
+    if world.kernel.observer is not None:
+        world.kernel.observer.on_disturbed(node)

@@ -68,11 +68,14 @@ class Task(NamedTuple):
 
 @define(eq=False)
 class _Armed:
-    """A timer: when it is due on which clock, which event armed it, and its entry if it has one."""
+    """A timer: when it is due on which clock, which event armed it, how late it is, and its entry
+    if it has one.
+    """
 
     at_us: int
     clock: Clock
     cause: int
+    late_us: int = 0
     token: Token | None = None
 
 
@@ -83,7 +86,8 @@ class Process:
     Attributes:
         incarnation: how many processes the host had before.
         is_alive: False once it has ended, however it did.
-        is_paused: it handles nothing; what comes waits in ``kept``.
+        is_paused: it handles and sends nothing; what comes waits in ``kept``, what would leave in
+            ``held``.
         busy_until_us: by lane.
         requests: the events at which each request that has no answer yet was handled, by sender
             and correlation id. Those of a connection that has ended are forgotten, also while they
@@ -98,6 +102,7 @@ class Process:
     is_paused: bool = False
     kept: deque[tuple[Lane, Task]] = field(factory=deque)
     kept_lanes: list[Lane] = field(factory=list)
+    held: list[tuple[int, list[Effect]]] = field(factory=list)
     meter: Meter | None = None
     busy_until_us: dict[Lane, int] = field(factory=dict)
     waiting: dict[Lane, deque[Task]] = field(factory=dict)
@@ -161,6 +166,7 @@ class Process:
         self.timers.clear()
         self.waiting.clear()
         self.kept.clear()
+        self.held.clear()
         self.requests.clear()
 
     # Lanes -------------------------------------------------------------------------------------
@@ -184,8 +190,11 @@ class Process:
         self._wake(lane)
 
     def go_on(self) -> None:
-        """The pause is over: handle what came meanwhile, in the order in which it came."""
+        """The pause is over: what waited leaves, and what came is handled in its order."""
         self.is_paused = False
+        held, self.held = self.held, []
+        for number, effects in held:
+            self._leave(number, effects)
         lanes, self.kept_lanes = self.kept_lanes, []
         for lane in lanes:
             self.drain(lane)
@@ -323,6 +332,9 @@ class Process:
     def _leave(self, number: int, effects: list[Effect]) -> None:
         """What a handler put leaves the process, if it still lives."""
         network, name = self.host.kernel.network, self.host.name
+        if self.is_paused:
+            self.held.append((number, effects))
+            return
         for effect in effects:
             if not self.is_alive:
                 return
@@ -379,6 +391,12 @@ class Process:
         if key in self.timers:
             self._disarm(key)
         armed = self.timers[key] = _Armed(effect.at_us, effect.clock, number)
+        host = self.host
+        if host.clock.jitter_ppm:
+            # Drawn once, whatever happens to the clock: a fault must not move the draws of others.
+            now = host.clock.now(host.kernel.timeline.now_us)
+            shown_us = now.mono_us if effect.clock == "mono" else now.wall_us
+            armed.late_us = host.jitter_us(effect.at_us - shown_us)
         self._schedule(key, armed)
 
     def _schedule(self, key: TimerKey, armed: _Armed) -> None:
@@ -387,8 +405,7 @@ class Process:
         due_us = host.clock.due(armed.clock, armed.at_us, timeline.now_us)
         armed.token = None
         if due_us is not None:
-            if host.clock.jitter_ppm:
-                due_us += host.jitter_us(due_us - timeline.now_us)
+            due_us += armed.late_us
             armed.token = timeline.at(
                 due_us, EventClass.TIMER, f"timer:{host.name}", self._due, key, armed
             )

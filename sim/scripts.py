@@ -304,11 +304,11 @@ class ScriptCluster:
 
     def pause(self, name: str | None) -> None:
         """A process handles nothing until ``resume``: a long garbage collection."""
-        self.world.pause(node(name))
+        self.verbs.pause(node(name))
 
     def resume(self, name: str | None) -> None:
         """A paused process goes on with all that came meanwhile."""
-        self.world.resume(node(name))
+        self.verbs.resume(node(name))
 
     def cut(self, src: str | None, dst: str | None, **options: Unpack[CutOptions]) -> str:
         """Cut the link from one node to another; returns the id by which ``heal`` knows it.

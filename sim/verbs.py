@@ -211,6 +211,16 @@ class Cluster:
         self.world.shutdown(name)
         return ShutDown(self.world, self.world.host(name))
 
+    def pause(self, name: str, **args: Any) -> None:
+        """A process handles nothing until ``resume``; of a client all that have its name."""
+        for each in self._numbered(name) or [name]:
+            self.world.pause(each, self.cause, **args)
+
+    def resume(self, name: str) -> None:
+        """A paused process goes on with all that came meanwhile."""
+        for each in self._numbered(name) or [name]:
+            self.world.resume(each, self.cause)
+
     # The network ---------------------------------------------------------------------------------
 
     def cut(
@@ -334,6 +344,7 @@ class Cluster:
             notes[host.name].generated += values
             values = [f"{client}-{number}" for number in range(first, first + values)]
         operations = []
+        place = "" if partition is None else f"{topic}-{partition}"
         timestamp_ms = host.clock.now(self.world.now_us).wall_ms
         for at, value in enumerate(values):
             key = None if keys is None else as_bytes(keys[at])
@@ -352,7 +363,7 @@ class Cluster:
                 cause=self.cause,
             )
             operations.append(operation)
-            self.world.producers[host.name].begin(host, operation, begun)
+            self.world.producers[host.name].begin(host, operation, begun, place)
         what = f"produce of {len(values)} records to {topic}"
         return Produced(self.world, what, host, operations)
 
@@ -437,8 +448,12 @@ class Cluster:
         is_client = not known or any(name in each for each in notes)
         full = f"{name}.{len(known) + 1}" if known and is_client else name
         if isinstance(config, ProducerConfig):
-            return self.world.add_producer(full, config)
-        return self.world.add_consumer(full, config)
+            host = self.world.add_producer(full, config)
+        else:
+            host = self.world.add_consumer(full, config)
+        if is_client and any(self.world.hosts[each].is_paused for each in known):
+            self.world.pause(full, self.cause)
+        return host
 
     def _numbered(self, name: str) -> list[str]:
         """The hosts that have this name, with and without a number: p1, p1.2, ..."""

@@ -332,13 +332,16 @@ class World:
             raise WorldError(f"{name} is {host.status}: no process runs there")
         return host
 
-    def add_failpoint(self, name: str, failpoint: Failpoint) -> None:
-        """Arm a failpoint of a host.
+    def add_failpoint(self, name: str, failpoint: Failpoint, cause: tuple[int, ...] = ()) -> None:
+        """Arm a failpoint of a host; what it does cites the last event of ``cause``.
 
         Raises:
             ValueError: the host cannot reach it.
         """
-        self.host(name).add_failpoint(failpoint)
+        host = self.host(name)
+        host.add_failpoint(failpoint)
+        if cause:
+            host.begun[failpoint.id] = cause[-1]
 
     # What the network asks ---------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ _PARTITION = "topic and partition, as orders-0"
 _BASE = "offset of the first record"
 _NEXT = "offset behind the last record: the new log end"
 _EPOCH = "leader epoch"
+_EPOCHS = "epochs of its records by their batches, each with its first offset, as far as known"
 _FILE = "path below the node's directory"
 _TO = "name of the node it is for"
 _FROM = "name of the node it comes from"
@@ -231,6 +232,7 @@ KINDS: Final[dict[Kind, KindDoc]] = {
             "log_end": "its end",
             "high_watermark": "the high watermark that its checkpoint knows",
             "cut_bytes": "bytes of a torn tail that were cut",
+            "epochs": _EPOCHS,
             "error": "code of the error with which it refused to open: it is in quarantine",
             "detail": _DETAIL,
             "records": "records of the metadata log",
@@ -242,7 +244,14 @@ KINDS: Final[dict[Kind, KindDoc]] = {
         {"partition": _PARTITION, "error": _CODE, "detail": _DETAIL},
     ),
     Kind.SALVAGE: KindDoc(
-        "a damaged log is cut to its good prefix", {"partition": _PARTITION, "log_end": "its end"}
+        "a damaged log is cut to its good prefix",
+        {
+            "partition": _PARTITION,
+            "log_start": "its first offset",
+            "log_end": "its end",
+            "high_watermark": "the high watermark that its checkpoint knows",
+            "epochs": _EPOCHS,
+        },
     ),
     Kind.APPEND: KindDoc(
         "a leader appends a batch",

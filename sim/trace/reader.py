@@ -67,11 +67,14 @@ class TraceReader:
         footer: its last line; None where the trace was cut short.
 
     Raises:
-        TraceError: the file does not begin with a header.
+        TraceError: the file does not begin with a header, or is no regular file.
         OSError: it cannot be read.
     """
 
     def __init__(self, path: Path, *, line_bytes_max: int = LINE_BYTES_MAX) -> None:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            # A pipe would be waited for, and gives its lines only once.
+            raise TraceError(path, 1, "it is no regular file")
         self.path = path
         self._line_bytes_max = line_bytes_max
         self._checks: CheckPoints | None = None

@@ -135,9 +135,17 @@ def test_cut_tail_comes_back_until_a_sync(bench: Bench) -> None:
     file.truncate(4)
     after, manifest = bench.cut(mode="lost")
     assert files(after) == {"a": b"0123456789"}
-    assert manifest.files[0].tail_back == (4, 10)
+    assert (manifest.files[0].tail_back, manifest.files[0].tail_bytes) == ((4, 10), (4, 10))
     file.fsync()
     assert files(bench.cut(mode="lost")[0]) == {"a": b"0123"}
+
+
+def test_a_tail_that_had_not_arrived_does_not_come_back(bench: Bench) -> None:
+    file = synced(bench, "a", b"0123456")
+    file.append(b"789")
+    file.truncate(4)
+    _, manifest = bench.cut(mode="lost")
+    assert (manifest.files[0].tail_back, manifest.files[0].tail_bytes) == ((4, 10), (4, 7))
 
 
 def test_tail_and_later_appends_mix_inside_the_block_of_the_cut_only(bench: Bench) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -397,3 +398,12 @@ def test_check_points_are_a_sequence(tmp_path: Path) -> None:
     checks = TraceReader(path).checks
     assert isinstance(checks[0], Check)
     assert (len(checks), checks[1:], checks[-1]) == (3, trace.checks[1:], trace.checks[2])
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(TraceError, match="it is no regular file"):
+            TraceReader(path)
+        with pytest.raises(TraceError, match="it is no regular file"):
+            verify(path)
