@@ -117,15 +117,34 @@ class BrokerWatch:
             place.mirror.read_all()
             change = place.mirror.take_change()
             if change.cut:
-                place.is_lossy = True
+                place.is_lossy = place.is_damaged = True
                 self._note_fate(place, change.cut, "damaged", event)
             if change.cut or change.added or change.overwritten:
                 self._deep(place, event)
 
-    def before_end(self, *, is_power: bool) -> None:
-        """The process is about to end, or the power to go."""
+    def before_end(self, event: int, *, is_power: bool) -> None:
+        """The process is about to end, or the power to go; ``event`` is the last before that."""
         for place in self.places.values():
             recovery_sound.note_before(place, is_power=is_power)
+            if place.replica is not None and place.replica.log is not None:
+                self._note_unfinished(place, event)
+
+    def _note_unfinished(self, place: Place, event: int) -> None:
+        """What a handler had cut that never came to its end, and so has told nobody."""
+        mirror, ledger = place.mirror, self.scene.ledger(place.partition)
+        cut = mirror.take_change().cut
+        if not cut:
+            return
+        if ledger.is_compacted or not mirror.segments or cut[0].base < mirror.segments[0].base:
+            self._note_fate(place, cut, "deleted", event)
+            return
+        self._note_fate(place, cut, "truncated", event)
+        args = {
+            "offset": cut[0].base,
+            "log_end": place.end,
+            "high_watermark": place.high_watermark,
+        }
+        truncation_floor.check(self.scene, ledger, place, args, event)
 
     def ended(self, how: str, event: int) -> None:
         """The process has ended, and the files are what is left."""
@@ -165,7 +184,7 @@ class BrokerWatch:
         self._meet(broker)
         for partition, replica in broker.core.replicas.items():
             place = self.places[partition]
-            place.is_uncertain = True
+            place.is_uncertain, place.is_damaged = True, False
             mirror = place.mirror
             mirror.refresh()
             change = mirror.take_change()
@@ -229,7 +248,7 @@ class BrokerWatch:
                     if notes is None:
                         notes = []
                     notes.append((event, effect.kind, dict(effect.args)))
-            elif kind is DiskCall or kind is Strike:
+            elif kind is Strike or (kind is DiskCall and effect.is_told):
                 event += 1
             elif kind is Reply and effect.message.__class__ in _ANSWERS:
                 if replies is None:
@@ -327,9 +346,10 @@ class BrokerWatch:
         change = mirror.take_change() if mirror.has_changed else None
         self._see(place, replica)
         scene, ledger = self.scene, self.scene.ledger(place.partition)
+        # The configuration may have changed while the partition's state has not.
+        ledger.is_compacted |= replica.config.cleanup_compact
         if start != was[1] or replica.state is not was[3]:
             ledger.start = max(ledger.start, start)
-            ledger.is_compacted |= replica.config.cleanup_compact
             if replica.state is not was[3]:
                 self._epochs[place.partition] = _epoch_of(was[3])
             epoch_cache_matches_log.check(scene, ledger, place, log, event)

@@ -1,7 +1,7 @@
 """I1: what is committed, or was acknowledged under acks all, stays on the current leader.
 
 Judged where a legitimate leader's log loses or changes something, where anybody acknowledges, and
-at the end; a leader that begins is ``leader_completeness``. Left out: what lies below the leader's
+at the end; a leader that begins is ``leader-completeness``. Left out: what lies below the leader's
 log start, partitions behind an unclean election as far as its leader did not have it, and records
 of which a disk took the leader's own copy. Of compacted topics only offsets that are there are
 compared.
@@ -9,6 +9,7 @@ compared.
 
 from __future__ import annotations
 
+from sim.checks import losses
 from sim.checks.history import Batch
 from sim.checks.leader_completeness import check_content, take_loss
 from sim.checks.ledger import Ledger, Place
@@ -23,6 +24,8 @@ CHECK = "committed-durability"
 
 def check(scene: Scene, ledger: Ledger, place: Place, event: int) -> None:
     """A legitimate leader's log was cut or rewritten, or is looked at anyhow."""
+    if place.state is not None:
+        losses.note(ledger, place, place.state.leader_epoch, "leading", event, is_unclean=False)
     missing = ledger.missing_at(place, ledger.owed)
     if missing:
         take_loss(scene, CHECK, ledger, place, missing, event)

@@ -47,7 +47,7 @@ class ControllerWatch:
                 event += 1
                 if effect.kind == "leader-elected":
                     self._note_election(controller, task, dict(effect.args), event)
-            elif isinstance(effect, DiskCall | Strike):
+            elif isinstance(effect, Strike) or (isinstance(effect, DiskCall) and effect.is_told):
                 event += 1
         if not controller.is_running:
             return

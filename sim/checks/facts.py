@@ -3,7 +3,8 @@
 Partitions are given as ``orders-0``, nodes by name. A topic that was created anew counts as the new
 one alone. A record is *lost* once a leader of the controller's current epoch could serve without
 it, or once it was acknowledged while such a leader lacked it. It stays lost, unless a later leader
-has it and commits it.
+has it and commits it. It is lost too while no log has it any more and a disk or the power took a
+copy, whether anybody leads or not.
 
 Left out: expressions (scenario files), licences of losses.
 """
@@ -13,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sim.checks.comparing import difference
-from sim.checks.ledger import Fate, Ledger, Loss, Place
-from sim.checks.ranges import Records
+from sim.checks.ledger import DISK_LOSSES, Fate, Ledger, Loss, Place
+from sim.checks.ranges import Records, Span
 from sim.checks.recovery_sound import durable_end
 from sim.checks.scene import Scene
 
@@ -60,6 +61,7 @@ class Facts:
             of_kind: Records = getattr(ledger, kind)
             lost = Records(of_kind.common(ledger.gone))
             lost.discard(list(ledger.back))
+            lost.add(self._nowhere(ledger, of_kind))
             count += len(lost)
         return count
 
@@ -195,6 +197,25 @@ class Facts:
                 is_old = where not in self._scene.records and partition is not None
                 if not is_old or self._is_newest(ledger):
                     yield ledger
+
+    def _nowhere(self, ledger: Ledger, records: Records) -> list[Span]:
+        """Which of some records no log has, though no leader may have shown it yet.
+
+        Deletion by retention or of the topic is no loss; a loss takes a fault of disk or power.
+        """
+        if ledger.partition not in self._scene.records:
+            return []
+        taken = Records()
+        for place in ledger.places.values():
+            for fate in place.fates:
+                if fate.how in DISK_LOSSES:
+                    taken.add(records.common(fate.spans))
+        found = taken.missing_in((), ledger.start) if taken else []
+        for place in ledger.places.values():
+            if not found:
+                break
+            found = ledger.missing_at(place, Records(found))
+        return found
 
     def _is_newest(self, ledger: Ledger) -> bool:
         """Of several topics of one name, none of which exists, the last one counts."""

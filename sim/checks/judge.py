@@ -123,7 +123,7 @@ class Judge:
     def before_power_cut(self, node: str) -> None:
         """The power is about to go."""
         if node in self._brokers:
-            self._brokers[node].before_end(is_power=True)
+            self._brokers[node].before_end(self.scene.world.trace.count, is_power=True)
 
     def on_end(self, node: str, how: str, number: int) -> None:
         """A process has ended."""
@@ -131,13 +131,18 @@ class Judge:
         watch = self._brokers.get(node)
         if watch is not None:
             if how != "power":
-                watch.before_end(is_power=False)
+                watch.before_end(number - 1, is_power=False)
             watch.ended(how, number)
 
     def on_disk_replaced(self, node: str) -> None:
         """A host has other files."""
         if node in self._brokers:
             self._brokers[node].replaced(self.scene.world.trace.count)
+
+    def on_damaged(self, node: str) -> None:
+        """Bytes of a disk were changed behind everybody's back."""
+        if node in self._brokers:
+            self._brokers[node].look_at_rot(self.scene.world.trace.count)
 
     def on_disturbed(self, node: str) -> None:
         """Something has happened that is no part of a quiet world."""

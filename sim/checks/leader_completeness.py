@@ -40,7 +40,7 @@ def serve(scene: Scene, ledger: Ledger, record: PartitionRecord, place: Place, e
 
 def check_content(scene: Scene, check: str, ledger: Ledger, place: Place, event: int) -> None:
     """A leader has batches of the right offsets and epochs: are they the right ones?"""
-    tip = ledger.tip
+    tip = None if ledger.is_compacted else ledger.tip
     if tip is None or tip.next <= place.start or place.mirror.holds(tip):
         return
     offset = first_other(place, tip)
@@ -72,8 +72,8 @@ def take_loss(
             ledger.partition,
             fate.how,
             event,
-            f"{place.node} leads without offsets {first.start} to {first.end - 1} of epoch "
-            f"{first.epoch}, which are committed: {_words(fate)}",
+            f"{place.node} leads without {_offsets(first)} of epoch {first.epoch}, committed: "
+            f"{_words(fate)}",
             causes=(fate.event,),
             leader=place.node,
             missing=[list(span) for span in spans],
@@ -93,5 +93,11 @@ def _doubt(ledger: Ledger, place: Place, spans: list[Span]) -> None:
 
 def _words(fate: Fate) -> str:
     if fate is losses.NEVER_HELD:
-        return "it never had them"
+        return "it never had that"
     return f"its copy was {fate.how} at #{fate.event}"
+
+
+def _offsets(span: Span) -> str:
+    if span.end - span.start == 1:
+        return f"offset {span.start}"
+    return f"offsets {span.start} to {span.end - 1}"

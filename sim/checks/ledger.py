@@ -49,7 +49,7 @@ class Loss(NamedTuple):
     """A leader can serve without these records, or they were acknowledged behind its back.
 
     Attributes:
-        at: ``serving`` or ``acknowledging``.
+        at: ``serving`` from now on, ``leading`` on, or ``acknowledging``.
         event: number of the event.
         leader, leader_epoch: the leader that does not have them.
         how: by which fate the leader lost its copies: as ``Fate.how``, or ``never-held``.
@@ -60,6 +60,7 @@ class Loss(NamedTuple):
 
     at: str
     event: int
+    partition: str
     leader: str
     leader_epoch: int
     spans: tuple[Span, ...]
@@ -84,6 +85,7 @@ class Place:
         fates: of copies that are gone.
         is_uncertain: not yet agreed with a leader since it was started (I2).
         is_lossy: its disk lost something since it last entered the ISR (I5).
+        is_damaged: its files were cut behind its process's back, which does not know (I14).
         durable_end: the end of what a power loss could not take, just before one.
         had: every batch that a power loss may have left or brought back.
         shown: the highest high watermark that it has shown anybody, since its log was last cut.
@@ -102,6 +104,7 @@ class Place:
     fates: list[Fate] = field(factory=list)
     is_uncertain: bool = False
     is_lossy: bool = False
+    is_damaged: bool = False
     durable_end: int | None = None
     had: dict[tuple[int, int], Batch] | None = None
     shown: int = 0

@@ -41,7 +41,11 @@ def is_excused(fate: Fate) -> bool:
 def note(
     ledger: Ledger, place: Place, epoch: int, at: str, event: int, *, is_unclean: bool
 ) -> None:
-    """Loss events: what anybody counts on, and a leader does not have."""
+    """Loss events: what anybody counts on, and a leader does not have.
+
+    With ``at`` ``leading`` it has led already, and does not know of what a disk took behind its
+    back: it cannot serve without that.
+    """
     lost = Records()
     for each in (ledger.owed, ledger.acked, ledger.committed, ledger.exposed):
         lost.add(ledger.missing_at(place, each))
@@ -50,8 +54,12 @@ def note(
     lost.discard(list(known))
     if not lost:
         return
+    fates = explained(place, list(lost))
+    if at == "leading":
+        fates = [(fate, spans) for fate, spans in fates if not is_excused(fate)]
+        lost = Records(span for _, spans in fates for span in spans)
     ledger.back.discard(list(lost))
-    for fate, spans in explained(place, list(lost)):
+    for fate, spans in fates:
         owed = Records(ledger.owed.common(spans))
         owed.add(ledger.committed.common(spans))
         rest = Records(spans)
@@ -61,6 +69,7 @@ def note(
                 loss = Loss(
                     at,
                     event,
+                    str(ledger.partition),
                     place.node,
                     epoch,
                     tuple(part),

@@ -1,7 +1,8 @@
 """I14: 0 <= log start <= high watermark <= log end, and nothing is called durable behind it.
 
 The end is that of the files; a replica that believes in another end than its files have is told of
-too. Left out: what a log that has failed believes.
+too. Left out: what a log that has failed believes, and the end that a process believes in whose
+files were cut behind its back.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ def check(scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, event: 
         kind = "disorder"
     elif log.boundary.end_offset > end:
         kind = "boundary-behind-end"
-    elif place.mirror.batches and place.mirror.end != end and not ledger.is_compacted:
-        kind = "end-differs"
+    elif place.mirror.batches and place.mirror.end != end:
+        kind = "" if ledger.is_compacted or place.is_damaged else "end-differs"
     if kind and log.failure is None:
         scene.report(
             CHECK,

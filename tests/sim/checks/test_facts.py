@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sim.failpoints import Failpoint
+from sim.trace.kinds import Kind
 from tests.sim.checks.judged import SECOND_US, Stage
 
 
@@ -72,6 +74,31 @@ def test_records_with_acks_1_that_the_leader_alone_had() -> None:
     assert stage.judge.finish() == []
 
 
+@pytest.mark.parametrize(("action", "image"), [("process", "lost"), ("power", "kept")])
+def test_a_broker_that_dies_in_a_truncation_has_truncated(action: str, image: str) -> None:
+    stage = Stage(topic={"min.insync.replicas": "1"})
+    for follower in ("b2", "b3"):
+        stage.cluster.cut("b1", follower, only=["FetchResponse"])
+    stage.cluster.produce("orders", 3, acks=1).wait()
+    stage.world.crash("b1")
+    stage.world.run_for(20 * SECOND_US)
+    stage.cluster.heal()
+    stage.world.start("b1")
+    failpoint = Failpoint(id="f", point="disk:truncate:.timeindex", action=action, image=image)
+    stage.world.add_failpoint("b1", failpoint)
+    assert stage.world.run_until_true(
+        lambda: not stage.world.hosts["b1"].is_running, 20 * SECOND_US
+    )
+    facts = stage.judge.facts
+    end = next(e.n for e in reversed(stage.world.trace.events()) if e.kind is Kind.CRASH)
+    how, event = facts.copies("orders-0", 6)["b1"][1:]
+    assert (how, stage.planted_at < event < end) == ("truncated", True)
+    stage.world.start("b1")
+    stage.world.run_for(20 * SECOND_US)
+    assert (facts.truncated("orders-0", "b1"), facts.lost_on_disk("orders-0", "b1")) == (3, 0)
+    assert stage.judge.finish() == []
+
+
 def test_a_deposed_leader_acknowledges_what_the_new_one_lacks() -> None:
     stage = Stage(topic={"min.insync.replicas": "1"})
     for node in ("b2", "b3", "c1"):
@@ -90,6 +117,39 @@ def test_a_deposed_leader_acknowledges_what_the_new_one_lacks() -> None:
     assert [loss.at for loss in facts.losses()] == ["acknowledging", "acknowledging"]
     assert [loss.leader for loss in facts.losses()] == ["b2", "b2"]
     assert stage.judge.violations == []
+
+
+def test_what_no_log_has_any_more_is_lost_though_nobody_leads() -> None:
+    stage = Stage(topic={"min.insync.replicas": "1"})
+    facts = stage.judge.facts
+    for node in ("b3", "b2"):
+        stage.world.crash(node, "power")
+        assert facts.lost("acked") == 0
+        stage.world.run_until_true(
+            lambda node=node: node not in stage.world.view().isr("orders"), 20 * SECOND_US
+        )
+    stage.world.crash("b1", "power")
+    assert facts.lost("acked") == facts.lost("committed", "orders-0") == facts.lost("exposed") == 5
+    assert not facts.promises()["acked-records-survive"]
+    stage.world.run_for(15 * SECOND_US)
+    assert stage.world.view().leader("orders") is None
+    assert (facts.lost("acked"), facts.losses()) == (5, [])
+    stage.world.start("b1")
+    stage.world.run_for(15 * SECOND_US)
+    assert facts.lost("acked") == 5
+    (loss,) = facts.losses()
+    assert (loss.partition, loss.how) == ("orders-0", "power")
+
+
+def test_what_a_copy_is_left_of_is_not_lost_while_nobody_leads() -> None:
+    stage = Stage(topic={"min.insync.replicas": "1"})
+    stage.world.crash("b2")
+    for node in ("b3", "b1"):
+        stage.world.crash(node, "power")
+    stage.world.run_for(15 * SECOND_US)
+    facts = stage.judge.facts
+    assert stage.world.view().leader("orders") is None
+    assert facts.lost("acked") == facts.lost("committed") == 0
 
 
 def test_a_power_loss_of_the_last_member_is_a_loss_and_not_judged_yet() -> None:
@@ -116,3 +176,14 @@ def test_a_power_loss_of_the_last_member_is_a_loss_and_not_judged_yet() -> None:
     stage.world.run_for(20 * SECOND_US)
     assert facts.truncated("orders-0", "b2") == 5
     assert stage.judge.finish() == []
+
+
+def test_fates_name_the_events_that_tell_of_them() -> None:
+    topic = {"cleanup.policy": "compact", "segment.bytes": "200", "min.insync.replicas": "2"}
+    stage = Stage(topic=topic, records=0)
+    stage.cluster.produce("orders", 20, keys=["a", "b"] * 10).wait()
+    stage.world.run_for(40 * SECOND_US)
+    events = stage.world.trace.events()
+    fates = [f for f in stage.judge.facts.fates("orders-0", "b1") if f.how == "deleted"]
+    told = [(events[each.event - 1].kind, events[each.event - 1].node) for each in fates]
+    assert set(told) == {(Kind.COMPACT, "b1")}

@@ -123,3 +123,15 @@ def test_a_checkpoint_that_was_synced_is_whole_behind_a_power_loss() -> None:
     stage.world.hosts["b2"].require_disk().files.fsync_dir(Path("/orders-0"))
     stage.world.crash("b2", "power")
     assert not stage.judge.violations
+
+
+def test_a_leader_that_cuts_its_own_log_has_lost_what_it_cut() -> None:
+    stage = Stage()
+    stage.replica("b1").opened.truncate_to(3)
+    stage.cluster.produce("orders", 1, timeout_us=3 * SECOND_US)
+    stage.world.run_for(5 * SECOND_US)
+    assert stage.found("committed-durability").kind == "vanished"
+    (loss,) = stage.judge.facts.losses()
+    assert (loss.at, loss.how, loss.is_committed) == ("leading", "vanished", True)
+    assert [tuple(span) for span in loss.spans] == [(0, 3, 5)]
+    assert stage.judge.facts.lost("committed") == stage.judge.facts.lost("acked") == 2

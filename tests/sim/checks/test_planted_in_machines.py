@@ -111,6 +111,19 @@ def test_a_follower_that_has_given_up() -> None:
     assert found[0].kind in ("failed", "not-in-sync")
 
 
+def test_a_replica_that_was_cut_off_until_now_has_time_to_catch_up() -> None:
+    stage = Stage()
+    fault = stage.cluster.cut("b3", "b1", both=True)
+    stage.cluster.produce("orders", 1, acks="1")
+    stage.world.run_for(130 * SECOND_US)
+    assert not stage.judge.finish(), "the fault is active"
+    stage.cluster.heal(fault)
+    assert not stage.judge.finish(), "the fault was active until now"
+    stage.world.run_for(130 * SECOND_US)
+    assert not stage.judge.finish()
+    assert stage.world.view().isr("orders") == ("b1", "b2", "b3")
+
+
 def test_an_acknowledgement_that_waits_for_nobody() -> None:
     stage = Stage(guards={"ack_waits_for_hw": False}, records=0)
     cut_off(stage, "b1")

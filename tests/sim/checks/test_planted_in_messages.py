@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 
 from cluster.message import Message
@@ -14,6 +15,8 @@ from cluster.messages_data import (
     ProduceRequest,
 )
 from cluster.records import METADATA_RECORDS, PartitionRecord
+from sim.cluster_config import DiskConfig
+from sim.disk_speed import DiskSpeed
 from storage.batch import Record, RecordBatch
 from storage.mkb1 import encode_batch
 from tests.sim.checks.judged import SECOND_US, Stage, with_value
@@ -41,9 +44,11 @@ def test_a_consumer_that_gets_another_value() -> None:
     assert found.evidence["offset"] == 0
 
 
-def test_a_follower_that_is_told_to_cut_what_is_committed() -> None:
-    stage = Stage()
-    told = []
+@pytest.mark.parametrize("call_us", [0, 3])
+def test_a_follower_that_is_told_to_cut_what_is_committed(call_us: int) -> None:
+    # Where each call of the disk takes time, reads are among what a handler puts, without events.
+    stage = Stage(disk=DiskConfig(speed=DiskSpeed(call_us=call_us)))
+    told: list[str] = []
 
     def tamper(node: str, src: str, message: Message) -> Message:
         if node != "b2" or not isinstance(message, FetchResponse) or told:
@@ -58,6 +63,7 @@ def test_a_follower_that_is_told_to_cut_what_is_committed() -> None:
     found = stage.found("truncation-floor")
     assert (found.number, found.kind) == ("I13", "below-committed")
     assert (found.evidence["offset"], found.evidence["top"]) == (2, 5)
+    assert stage.world.trace.events()[found.event - 1].kind == "truncate"
 
 
 def test_a_fetch_of_an_older_epoch_that_is_served() -> None:
