@@ -19,6 +19,7 @@ from sim.running.damage import damage
 from sim.running.progress import Ended, Holds, Outcome, Progress, Reached, Settled
 from sim.running.selection import Chosen
 from sim.scenario import actions
+from sim.scenario.build import assignments_of
 from sim.scenario.model import Step
 from sim.scenario.terms import Environment
 from sim.trace.kinds import Kind
@@ -152,17 +153,15 @@ class Acting:
         host = self.world.host(names[0])
         if host.process is None:
             raise CannotAct(f"{host.name} is {host.status}: no process runs there")
-        # Named points count from the start of the world.
-        before = 0 if point.startswith("disk:") else host.failpoints.hits.get(point, 0)
         failpoint = Failpoint(
             id=_key(step),
             point=point,
-            hit=before + action.hit,
+            hit=action.hit,
             action=action.how,
             image=action.image,
         )
-        self.world.add_failpoint(host.name, failpoint)
-        return Reached(host, failpoint, action.hit)
+        self.world.add_failpoint(host.name, failpoint, cause)
+        return Reached(host, failpoint)
 
     def start(self, step: Step, action: actions.Start, cause: tuple[int, ...]) -> Progress:
         for name in self.nodes:
@@ -185,12 +184,12 @@ class Acting:
 
     def pause(self, step: Step, action: actions.Pause, cause: tuple[int, ...]) -> Progress:
         for name in self.nodes:
-            self.world.pause(name, cause, fault=_key(step))
+            self.cluster.pause(name, fault=_key(step))
         return Progress()
 
     def resume(self, step: Step, action: actions.Resume, cause: tuple[int, ...]) -> Progress:
         for name in self.nodes:
-            self.world.resume(name, cause)
+            self.cluster.resume(name)
         return Progress()
 
     def flush(self, step: Step, action: actions.Flush, cause: tuple[int, ...]) -> Progress:
@@ -316,9 +315,7 @@ class Acting:
         return Outcome(
             self.cluster.create_topic(
                 action.name,
-                partitions=action.partitions,
-                replicas=action.replication,
-                assignments=action.replicas or (),
+                assignments=assignments_of(action, self.world.config.brokers),
                 config=action.config,
             )
         )

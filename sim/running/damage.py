@@ -58,6 +58,8 @@ def damage(world: World, node: str, action: Corrupt, fault_id: str, cause: tuple
         "how": action.how,
     }
     world.trace.emit(world.now_us, node, Kind.CORRUPT, cause, args)
+    if world.kernel.observer is not None:
+        world.kernel.observer.on_damaged(node)
 
 
 def _content(world: World, node: str, path: Path) -> bytes:

@@ -38,7 +38,8 @@ class Expectation:
         event: the first event of the entry that broke it, or made it hold first; else the event of
             the judgement. 0 while it is not judged.
         t_us: when that was, in the world's time.
-        values: what the expression asked, with the answers, when it was judged.
+        values: what the expression asked, with the answers, when it was judged; none where
+            it held all the time.
         detail: why it could not be judged by its expression.
     """
 
@@ -193,7 +194,8 @@ class Expectations:
         assert that is not None
         each.holds = holds
         each.t_us = world.now_us
-        each.values = tuple((str(call), _answer(call, self._env)) for call in that.calls)
+        if not (holds and each.expect.form == "always"):  # What held then may be otherwise now.
+            each.values = tuple((str(call), _answer(call, self._env)) for call in that.calls)
         args = {
             "id": str(each.number),
             "form": each.expect.form,

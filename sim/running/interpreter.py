@@ -1,8 +1,8 @@
 """The interpreter: steps and faults of a scenario as entries of a world's timeline.
 
 A step begins at its time, behind another step or fault, or when the one before it is done; it is
-done when its last effect is visible. A step that cannot act when its time has come ends the run,
-and so does one that is not done by the end, or never began.
+done when its last effect is visible. A step that cannot act when its time has come ends the run;
+one that is not done by the end, or never began, fails it.
 
 The world boots first: brokers register and the topics get their leaders in the ``BOOT_US`` before
 time 0 of the scenario, with which the trace begins to count.
@@ -25,7 +25,7 @@ from sim.running.damage import NothingThere
 from sim.running.expectations import Expectations
 from sim.running.progress import Progress
 from sim.running.selection import choose_for, parameters
-from sim.scenario.actions import Settle, Wait
+from sim.scenario.build import assignments_of
 from sim.scenario.durations import show_duration
 from sim.scenario.model import Scenario, Step
 from sim.timeline import EventClass
@@ -36,7 +36,6 @@ __all__ = ["BOOT_US", "EVENTS_MAX", "Failure", "Interpreter"]
 
 BOOT_US: Final = 10_000_000
 EVENTS_MAX: Final = 5_000_000
-WAIT_US: Final = 60_000_000
 
 
 @define(frozen=True)
@@ -105,9 +104,7 @@ class Interpreter:
                 created.append(
                     cluster.create_topic(
                         topic.name,
-                        partitions=topic.partitions,
-                        replicas=topic.replication,
-                        assignments=topic.replicas or (),
+                        assignments=assignments_of(topic, self.world.config.brokers),
                         config=topic.config,
                     )
                 )
@@ -160,7 +157,7 @@ class Interpreter:
             return
         zero_us = world.trace.zero_us
         now, until = (show_duration(max(0, each - zero_us)) for each in (world.now_us, until_us))
-        what = f"the end at {until}" if world.now_us >= zero_us else "the cluster to come up"
+        what = f"the end at {until}" if until_us > zero_us else "the cluster to come up"
         waits = [f"step {each.step.number}, {each.progress.why()}" for each in self._waiting]
         for fault_id in self._beside.never_begun():
             waits.append(f"fault {fault_id!r}, which has not begun")
@@ -205,10 +202,9 @@ class Interpreter:
             self._fail(step.number, str(error))
             return
         self._waiting.append(_Begun(step, progress, number))
-        limit_us = _limit_us(step)
-        if limit_us is not None:
+        if step.within_us is not None:
             origin = f"limit:{step.number:06}"
-            at_us = world.now_us + limit_us
+            at_us = world.now_us + step.within_us
             world.timeline.at(at_us, EventClass.CHECK, origin, self._end_wait, step.number)
 
     def _end_wait(self, number: int) -> None:
@@ -272,15 +268,6 @@ class Interpreter:
 
 def _args(step: Step) -> dict[str, Any]:
     return {"id": step.id or str(step.number), "step": step.action.NAME}
-
-
-def _limit_us(step: Step) -> int | None:
-    """How long a step may take; None for as long as the run."""
-    if isinstance(step.action, Settle):
-        return step.action.within_us
-    if isinstance(step.action, Wait):
-        return WAIT_US if step.within_us is None else step.within_us
-    return step.within_us
 
 
 def _steps_to_copy(scenario: Scenario) -> frozenset[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from cluster.consumer import Consumer
 from cluster.consumer_events import TruncationDetected
+from cluster.names import TopicIdPartition
 from cluster.records import PartitionRecord
 from sim.checks.judge import Judge
 from sim.clients import ConsumerNotes
@@ -89,7 +90,8 @@ class Observables:
         return -1 if found is None else found.leader_epoch
 
     def fenced(self, node: str) -> bool:
-        return not self._world.view().image().is_active(node)
+        found = self._world.view().image().brokers.get(node)
+        return found is None or found.is_fenced
 
     def quarantined(self, place: PartitionName) -> frozenset[str]:
         found = set()
@@ -153,14 +155,14 @@ class Observables:
 
     def read(self, place: PartitionName, client: str | None = None) -> int:
         return sum(
-            str(record.partition) == str(place)
+            _is(record.partition, place)
             for _, notes in self._consumers(client)
             for record in notes.records
         )
 
     def truncation_detected(self, place: PartitionName, client: str | None = None) -> int:
         return sum(
-            isinstance(event, TruncationDetected) and str(event.partition) == str(place)
+            isinstance(event, TruncationDetected) and _is(event.partition, place)
             for _, notes in self._consumers(client)
             for event in notes.events
         )
@@ -177,6 +179,10 @@ class Observables:
 
     def alive(self, node: str) -> bool:
         return self._world.host(node).is_running
+
+
+def _is(partition: TopicIdPartition, place: PartitionName) -> bool:
+    return partition.partition == place.partition and partition.topic == place.topic
 
 
 class _ByText:

@@ -63,16 +63,11 @@ class Ended(Progress):
 
 
 class Reached(Progress):
-    """Done when a failpoint has ended the process that reached it.
+    """Done when a failpoint has ended the process that reached it."""
 
-    Args:
-        hit: as counted from now on, for people.
-    """
-
-    def __init__(self, host: Host, failpoint: Failpoint, hit: int) -> None:
+    def __init__(self, host: Host, failpoint: Failpoint) -> None:
         self._host = host
         self._failpoint = failpoint
-        self._hit = hit
         self._process: Process | None = None
 
     def is_done(self) -> bool:
@@ -85,7 +80,7 @@ class Reached(Progress):
 
     def why(self) -> str:
         name, point = self._host.name, self._failpoint.point
-        return f"{name} has not reached {point} for the {_nth(self._hit)} time"
+        return f"{name} has not reached {point} for the {_nth(self._failpoint.hit)} time"
 
 
 class Holds(Progress):

@@ -19,6 +19,7 @@ from sim.running.observables import Observables
 from sim.running.verdicts import Verdict, verdict_of
 from sim.scenario.build import cluster_config, options_of, scheduler_of
 from sim.scenario.model import Scenario
+from sim.scenario.wiring import require_wired
 from sim.trace.lines import Header, Level
 from sim.trace.writer import Trace
 from sim.verbs import Cluster
@@ -74,9 +75,11 @@ def run_scenario(
         on_world: told of the world before anything happens in it.
 
     Raises:
+        ScenarioError: something in it is not built yet; nothing has happened.
         KeyboardInterrupt: the trace is readable up to there.
         Exception: a defect of Leaderfall, or of a user's machine.
     """
+    require_wired(scenario)
     seed = scenario.seed if seed is None else seed
     header = header_of(scenario, seed, version) if path is not None else None
     trace = Trace(level, path=path, header=header, keeps_lines=keeps_lines, zero_us=BOOT_US)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from cluster.failpoints import FAILPOINTS
+from sim.disk_fuses import OPERATIONS
 from sim.disk_images import CRASH_MODES
 from sim.network_rules import MESSAGE_NAMES
 from sim.scenario.kafka_keys import TOPIC_KEYS, topic_value
@@ -37,9 +38,6 @@ __all__ = [
 COUNT_MAX: Final = 100_000
 BYTES_MAX: Final = 2**50
 IMAGES: Final = ("lost", "kept", "drawn", *(m for m in CRASH_MODES if m not in ("lost", "kept")))
-_DISK_CALLS: Final = tuple(
-    "append fsync fsync_dir mkdir open rename truncate unlink write_at".split()
-)
 
 
 def nodes(doc: str, *, servers_only: bool = True) -> Any:
@@ -57,11 +55,11 @@ class FailpointKind:
             return value
         if isinstance(value, str) and value.startswith("disk:"):
             call, colon, suffix = value.removeprefix("disk:").partition(":")
-            if call not in _DISK_CALLS:
+            if call not in OPERATIONS:
                 raise Refusal(
                     f"unknown disk call {seen(call)}",
-                    hint=guess(call, _DISK_CALLS),
-                    allowed=_DISK_CALLS,
+                    hint=guess(call, OPERATIONS),
+                    allowed=OPERATIONS,
                     offset=5,
                     width=len(call),
                 )

@@ -141,7 +141,11 @@ class Produce(Action):
 
 @frozen(kw_only=True)
 class Consume(Action):
-    """Read records. Done when ``count`` of them are read."""
+    """Read records. Done when ``count`` of them are read.
+
+    A client that has read from this partition goes on from there, unless ``offset`` is a number or
+    ``latest``.
+    """
 
     NAME: ClassVar[str] = "consume"
     source: PartitionName = item(PartitionKind(), "partition", key="from")

@@ -125,7 +125,7 @@ class ClusterKeys:
     )
     writeback: tuple[int, int] | None = item(
         DurationRange(word="off"),
-        'when the kernel writes back what nobody syncs; "off" for never',
+        'when the kernel writes back what nobody syncs, as ["5s", "30s"]; "off" for never',
         default=None,
     )
     names_mode: str = item(

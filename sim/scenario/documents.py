@@ -53,6 +53,8 @@ _LISTS: Final[tuple[str, ...]] = ("topic", "variant", "workload", "fault", "step
 _HEAD: Final = {key_of(each) for each in fields(Head)}
 _TOP: Final = (*_HEAD, "cluster", "sweep", *_LISTS)
 _TABLES_MAX: Final = 2_000
+_VARIED_MAX: Final = 50_000
+"""Tables of a file times its variants: each variant is tried on all of them."""
 
 
 @frozen
@@ -175,6 +177,13 @@ def check_document(document: dict[str, Any], source: Source) -> Scenario:
         text = f"there are more than {_TABLES_MAX} of them"
         refused = [Refusal(text, at=(key,), is_key=True) for key in many]
         raise ScenarioError([source.problem(each, document) for each in refused])
+    variants_count = len(_as_list(document.get("variant")))
+    tables_count = sum(len(_as_list(document.get(key))) for key in _LISTS)
+    if variants_count * tables_count > _VARIED_MAX:
+        text = f"there are {variants_count} of them, for {tables_count} tables"
+        hint = f"allowed are {_VARIED_MAX // tables_count} for so many"
+        refusal = Refusal(text, hint=hint, at=("variant",), is_key=True)
+        raise ScenarioError([source.problem(refusal, document)])
     source.structurer.names = gather(document)
     check = _Check(document, source.structurer)
     for key in [key for key in document if key not in _TOP][:REFUSALS_MAX]:

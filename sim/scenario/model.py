@@ -238,7 +238,7 @@ class ExpectKeys:
     )
     because: str = item(TITLE, "why, for the report", default="")
 
-    _BELONGS: ClassVar[dict[str, tuple[str, ...]]] = {
+    BELONGS: ClassVar[dict[str, tuple[str, ...]]] = {
         "that": ("at",),
         "after": ("eventually", "always"),
         "within": ("eventually", "always"),
@@ -258,7 +258,7 @@ class ExpectKeys:
 
     def check(self) -> list[Refusal]:
         found = []
-        for key, forms in self._BELONGS.items():
+        for key, forms in self.BELONGS.items():
             value = getattr(
                 self, {"within": "within_us", "from": "from_us", "to": "to_us"}.get(key, key)
             )

@@ -169,7 +169,7 @@ OBSERVABLES: Final[dict[str, Observable]] = _table(
             Argument("partition", "partition", is_optional=True),
         ),
         "int",
-        "Records that were acknowledged (committed, shown to anyone), and are gone",
+        "Records acked (committed, exposed) that a leader serves without, or that no log has",
     ),
     (
         "errors",

@@ -51,7 +51,10 @@ __all__ = [
 
 @frozen(kw_only=True)
 class Elect(Action):
-    """Ask for an election; ``force`` elects against all rules. Done when it is answered."""
+    """Ask for an election; ``force`` elects against all rules. Done when it is answered.
+
+    ``to`` goes with an unclean election: that replica leads, in sync or not.
+    """
 
     NAME: ClassVar[str] = "elect"
     partition: PartitionName = item(PartitionKind(), "of which partition")
@@ -63,12 +66,15 @@ class Elect(Action):
         if self.force and self.kind != "unclean":
             text = "only an unclean election can be forced"
             return [Refusal(text, at=("force",), hint='write kind = "unclean"')]
+        if self.to is not None and self.kind != "unclean":
+            text = "a preferred election is won by the first replica"
+            return [Refusal(text, at=("to",), is_key=True, hint='write kind = "unclean"')]
         return []
 
 
 @frozen(kw_only=True)
 class Reassign(Action):
-    """Give a partition other replicas, or cancel a reassignment under way."""
+    """Give a partition other replicas, or cancel a reassignment under way. Done when accepted."""
 
     NAME: ClassVar[str] = "reassign"
     ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("replicas", "cancel"),)

@@ -384,3 +384,14 @@ def test_text_that_comes_from_no_file() -> None:
     assert "is larger than" in found.text
     (found,) = problems("title = '\udc80'")[:1]
     assert found.text
+
+
+def test_as_many_variants_as_can_be_tried() -> None:
+    def text(variants: int, steps: int) -> str:
+        head = HEAD + "".join(f'[[variant]]\nname = "v{at}"\n' for at in range(variants))
+        return head + '[[step]]\nsettle = "1s"\n' * steps
+
+    assert len(parse_scenario(text(20, 5)).variants) == 20
+    (found,) = problems(text(200, 60))
+    assert found.text == "there are 200 of them, for 260 tables"
+    assert found.hint == "allowed are 192 for so many"

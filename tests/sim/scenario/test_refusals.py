@@ -171,6 +171,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("[[step]]\ncrash = { node = 'b1', image = «'kept'» }", "an image is what a power loss leaves", 'write how = "power"'),
     ("[[step]]\ncrash = { node = 'b1', «hit» = 2 }", "hit counts arrivals at at_failpoint", ""),
     ("[[step]]\ncrash = { node = 'b1', at_failpoint = «'produce-apended'» }", 'unknown failpoint "produce-apended"', 'did you mean "produce-appended"?'),
+    ("[[step]]\ncrash = { node = 'b1', at_failpoint = 'disk:«fsync»:.log' }", 'unknown disk call "fsync"', 'did you mean "fsync_dir"?'),
     ("[[step]]\ncrash = { node = 'b1', at_failpoint = 'disk:«apend»:.log' }", 'unknown disk call "apend"', 'did you mean "append"?'),
     ("[[step]]\ncut = { from = 'b1', to = 'b2', only = [«'Fech'»] }", 'unknown value "Fech"', 'did you mean "Fetch"?'),
     ("[[step]]\ncut = { from = 'b1', to = 'b2', in_flight = «'lose'» }", 'unknown value "lose"', ""),
