@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["flag", "integer", "names", "number", "text"]
+__all__ = ["flag", "integer", "names", "number", "pairs", "text"]
 
 
 def number(args: Mapping[str, Any], key: str, default: int = -1) -> int:
@@ -40,3 +40,18 @@ def names(args: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
     if type(found) is not list and type(found) is not tuple:
         return None
     return tuple(each for each in found if type(each) is str)
+
+
+def pairs(args: Mapping[str, Any], key: str) -> tuple[tuple[int, int], ...]:
+    """A list of pairs of integers; what is none is left out."""
+    found = args.get(key)
+    if type(found) is not list and type(found) is not tuple:
+        return ()
+    return tuple(
+        (each[0], each[1])
+        for each in found
+        if (type(each) is list or type(each) is tuple)
+        and len(each) == 2
+        and type(each[0]) is int
+        and type(each[1]) is int
+    )

@@ -18,11 +18,12 @@ from sim.present.history import Finding
 from sim.present.story import Story
 from sim.present.tales import Chain, Sentence, Tale, capital, when
 from sim.present.tellings import tell
-from sim.present.words import listed, name, these
+from sim.present.words import listed, name, sentence, these
 
 __all__ = ["Chain", "Sentence", "causes", "chain"]
 
 CAUSES_MAX: Final = 12
+_LEFT_OUT: Final = ("sent", "hw", "append", "copy", "ack", "check", "expect")
 RANGES_MAX: Final = 4
 
 
@@ -62,7 +63,10 @@ def chain(story: Story, subject: Records | Finding | int) -> Chain:
 
 
 def causes(story: Story, n: int) -> list[Sentence]:
-    """What an event goes back to: the events worth telling among its causes, oldest first."""
+    """What an event goes back to, oldest first: what its causes did that is worth telling.
+
+    Left out: the boot of the world, unless there is nothing else.
+    """
     seen = {n}
     front = [n]
     while front:
@@ -73,7 +77,11 @@ def causes(story: Story, n: int) -> list[Sentence]:
                 front.append(cause)
     found = []
     for happening in story.happenings:
-        if happening.n in seen and happening.what not in ("sent", "hw", "append", "copy"):
+        brief = story.brief(happening.n)
+        is_done = brief is not None and brief.cause[:1] and brief.cause[0] in seen - {n}
+        if not (happening.n in seen or is_done) or happening.what in _LEFT_OUT:
+            continue
+        if story.time_us(happening.n) >= 0 or story.time_us(n) < 0:
             told = tell(story, [happening])
             if told is not None and happening.n <= n:
                 found.append(Sentence(happening.n, f"{when(story, happening.n)}: {told.text}."))
@@ -121,13 +129,16 @@ def _parts(
 def _of_finding(story: Story, finding: Finding) -> Chain:
     where = f" of {name(finding.partition)}" if finding.partition else ""
     detail = finding.detail or finding.kind
-    summary = f"{name(finding.check)}{where} is broken at {when(story, finding.n)}"
-    summary += f": {name(detail)}" if detail else ""
+    event = max(finding.causes, default=finding.n)
+    summary = f"{name(finding.check)}{where} is broken at {when(story, event)}"
+    summary += f": {sentence(detail)}" if detail else ""
     sentences: list[Sentence] = []
     if finding.partition in story.partitions:
         assert finding.partition is not None
         for base, end, epoch in _ranges_in(finding.evidence)[:RANGES_MAX]:
-            epochs = epochs_at(story, finding.partition, base) if epoch is None else [epoch]
+            epochs: list[int | None] = [epoch]
+            if epoch is None:
+                epochs = [*epochs_at(story, finding.partition, base, known_by=finding.n)]
             for records in [
                 each
                 for known in epochs[-RANGES_MAX:]
@@ -151,6 +162,12 @@ def _ranges_in(evidence: Any) -> list[tuple[int, int, int | None]]:
         (evidence[key] for key in ("leader_epoch", "epoch") if type(evidence.get(key)) is int),
         None,
     )
+    missing = evidence.get("missing")
+    if isinstance(missing, list):
+        spans = [each for each in missing if isinstance(each, list | tuple) and len(each) == 3]
+        found = [span for span in spans if all(type(each) is int for each in span)]
+        if found:
+            return [(base, end, known) for known, base, end in found]
     offset = evidence.get("offset", evidence.get("base_offset"))
     if type(offset) is int and offset >= 0:
         count, end = evidence.get("count"), evidence.get("next_offset")

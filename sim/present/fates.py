@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from attrs import frozen
 
-from sim.present.history import FOREVER, Ack, Partition, Piece
+from sim.present.history import FOREVER, Ack, Partition, Piece, Replica
 from sim.present.story import Story
 
 __all__ = ["Copy", "Records", "copies", "epochs_at", "lost", "records_of"]
@@ -79,17 +79,20 @@ def records_of(
     return found
 
 
-def epochs_at(story: Story, partition: str, offset: int, *, gone_by: int = 0) -> list[int]:
+def epochs_at(
+    story: Story, partition: str, offset: int, *, gone_by: int = 0, known_by: int | None = None
+) -> list[int]:
     """The epochs of all records that were ever at an offset, oldest first.
 
     Args:
         gone_by: if not 0, only those of which no copy is left behind this event, if there are any.
+        known_by: only those of which there was a copy by this event.
     """
     first: dict[int, int] = {}
     left: set[int] = set()
     for _, replica in story.replicas(partition):
         for piece in replica.held(offset, offset + 1, None):
-            if piece.epoch is not None:
+            if piece.epoch is not None and (known_by is None or piece.n <= known_by):
                 first[piece.epoch] = min(piece.n, first.get(piece.epoch, piece.n))
                 if piece.until > gone_by >= piece.n:
                     left.add(piece.epoch)
@@ -99,19 +102,49 @@ def epochs_at(story: Story, partition: str, offset: int, *, gone_by: int = 0) ->
 
 
 def lost(story: Story) -> list[Records]:
-    """Acknowledged records of which no copy is left at the end, in parts of one fate each."""
+    """Acknowledged records that are lost, in parts of one fate each.
+
+    No copy of them is left at the end, or the footer has them as lost and the last leader does not
+    have them either: a copy on a broker that may not lead any more is of no use to anybody.
+    """
     found: list[Records] = []
     for partition in story.partitions.values():
+        told = _told(story, partition.name)
         gone = sorted(
             {
                 (ack.offset, -1 if ack.epoch is None else ack.epoch)
                 for ack in partition.acks
-                if ack.offset >= 0 and not _is_left(partition, ack)
+                if ack.offset >= 0
+                and (not _is_left(partition, ack) or _is_told(partition, ack, told))
             }
         )
         for base, end, epoch in _joined(gone):
             found += records_of(story, partition.name, base, end, None if epoch < 0 else epoch)
     return [each for each in found if each.acks]
+
+
+def _told(story: Story, partition: str) -> list[tuple[int, int, int]]:
+    """What the footer says is lost of a partition: epoch, first offset, end."""
+    losses = () if story.footer is None else story.footer.losses
+    spans = [
+        span
+        for loss in losses
+        if isinstance(loss, dict) and loss.get("partition") == partition
+        for span in loss.get("spans") or ()
+    ]
+    return [
+        (span[0], span[1], span[2])
+        for span in spans
+        if isinstance(span, list | tuple) and [type(each) for each in span] == [int] * 3
+    ]
+
+
+def _is_told(partition: Partition, ack: Ack, told: list[tuple[int, int, int]]) -> bool:
+    if not any(a <= ack.offset < b and ack.epoch in (None, epoch) for epoch, a, b in told):
+        return False
+    led = [each.leader for each in partition.elections if each.leader is not None]
+    replica = partition.replicas.get(led[-1]) if led else None
+    return replica is None or not _has(replica, ack)
 
 
 def _is_left(partition: Partition, ack: Ack) -> bool:
@@ -120,10 +153,16 @@ def _is_left(partition: Partition, ack: Ack) -> bool:
         start = replica.log_starts.last
         if start is not None and ack.offset < start:
             return True
-        for piece in replica.alive:
-            if piece.base <= ack.offset < piece.end and ack.epoch in (None, piece.epoch):
-                return True
+        if _has(replica, ack):
+            return True
     return False
+
+
+def _has(replica: Replica, ack: Ack) -> bool:
+    return any(
+        piece.base <= ack.offset < piece.end and ack.epoch in (None, piece.epoch)
+        for piece in replica.alive
+    )
 
 
 def _joined(offsets: list[tuple[int, int]]) -> list[tuple[int, int, int]]:

@@ -6,7 +6,7 @@ Left out: which event says what (``sim.present.story``).
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sim.present.args import number, text
@@ -132,14 +132,34 @@ class Logs:
         self._remove(replica, cut)
         return [cut]
 
-    def found(self, replica: Replica, n: int, start: int, end: int, how: How) -> list[Cut]:
-        """A log was opened: what is not there any more goes, and what is there again comes."""
+    def found(
+        self,
+        replica: Replica,
+        n: int,
+        start: int,
+        end: int,
+        how: How,
+        epochs: Sequence[tuple[int, int]] = (),
+    ) -> list[Cut]:
+        """A log was opened: what is not there any more goes, and what is there again comes.
+
+        Args:
+            epochs: of what is there, each with its first offset. A cut or a write that was not
+                durable is undone by a power cut: other records than the last ones may be there.
+        """
+        ranges = _ranges(epochs, start, end)
+        same_end = min([end, *(_differs(replica.alive, *each) for each in ranges)])
         old_end = replica.alive[-1].end if replica.alive else start
-        cuts = self.shorten(replica, n, end, how)
+        cuts = self.shorten(replica, n, same_end, how)
         if start:
             cuts += self.raise_start(replica, n, start)
-        if end > old_end:
-            self._restore(replica, n, max(old_end, start), end)
+        at = max(min(old_end, same_end), start)
+        for first, stop, epoch in ranges:
+            if at < first:
+                self._restore(replica, n, at, first, None)
+            self._restore(replica, n, max(at, first), stop, epoch)
+            at = max(at, stop)
+        self._restore(replica, n, at, end, None)
         replica.log_ends.put(n, end)
         return cuts
 
@@ -171,6 +191,34 @@ class Logs:
         cuts = self.shorten(replica, crash, first, How.POWER, crash)
         return cuts[0] if cuts else None
 
+    def bring_back(self, replica: Replica, crash: int, args: Mapping[str, Any]) -> None:
+        """A truncation was not durable: since a crash its bytes are there again.
+
+        Only whole parts that follow what is left are believed; the next start knows.
+        """
+        if text(args, "how") != "tail-back":
+            return
+        file, start = _file(args), number(args, "position", 0)
+        end = start + number(args, "size", 0)
+        gone: list[Piece] = []
+        for cut in reversed(replica.cuts):
+            if cut.how is How.TRUNCATED and cut.n < crash:
+                gone = [
+                    piece
+                    for piece in replica.held(cut.base, cut.end, None)
+                    if piece.cut is cut and _is_within(piece, file, start, end)
+                ]
+            if gone:
+                break
+        at = replica.alive[-1].end if replica.alive else replica.log_starts.last or 0
+        for piece in sorted(gone, key=lambda each: each.base):
+            if piece.base == at:
+                at = piece.end
+                back = Piece(piece.base, at, piece.epoch, crash, How.FOUND, None, piece.place)
+                replica.pieces.append(back)
+                replica.alive.append(back)
+                replica.log_ends.put(crash, at)
+
     def epoch_of(self, replica: Replica, offset: int) -> int | None:
         """The epoch of an offset in the part that came last, whether it is still there or not."""
         for piece in reversed(replica.pieces):
@@ -178,14 +226,20 @@ class Logs:
                 return piece.epoch
         return None
 
-    def _restore(self, replica: Replica, n: int, base: int, end: int) -> None:
-        """What a crash was thought to have taken is there after all, or nobody knows its past."""
+    def _restore(self, replica: Replica, n: int, base: int, end: int, epoch: int | None) -> None:
+        """What was thought to be gone is there after all, or nobody knows its past.
+
+        Where the epoch is not told, it is that of the records that were there last.
+        """
+        known = replica.held(base, end, epoch)
         while base < end:
-            piece = next((p for p in reversed(replica.pieces) if p.base <= base < p.end), None)
-            stop = end if piece is None else min(end, piece.end)
-            epoch = None if piece is None else piece.epoch
-            place = None if piece is None else piece.place
-            back = Piece(base, stop, epoch, n, How.FOUND, None, place)
+            piece = next((p for p in reversed(known) if p.base <= base < p.end), None)
+            if piece is None:
+                stop = min((p.base for p in known if p.base > base), default=end)
+                back = Piece(base, stop, epoch, n, How.FOUND)
+            else:
+                stop = min(end, piece.end)
+                back = Piece(base, stop, piece.epoch, n, How.FOUND, None, piece.place)
             replica.pieces.append(back)
             replica.alive.append(back)
             base = stop
@@ -229,6 +283,30 @@ def _epochs_of(known: Replica, base: int, end: int, last: int) -> list[tuple[int
             found.append((at, stop, epoch))
         at = stop
     return found
+
+
+def _is_within(piece: Piece, file: str, start: int, end: int) -> bool:
+    """Whether a part lies wholly in a range of a file."""
+    place = piece.place
+    return place is not None and place[0] == file and start <= place[1] and place[2] <= end
+
+
+def _ranges(epochs: Sequence[tuple[int, int]], start: int, end: int) -> list[tuple[int, int, int]]:
+    """Epochs with their first offsets as ranges within a log."""
+    ends = [base for _, base in epochs[1:]] + [end]
+    found = [
+        (max(base, start), min(stop, end), epoch)
+        for (epoch, base), stop in zip(epochs, ends, strict=False)
+    ]
+    return [each for each in found if each[0] < each[1]]
+
+
+def _differs(alive: Sequence[Piece], base: int, end: int, epoch: int) -> int:
+    """The first offset of a range that a log has with another epoch; the range's end for none."""
+    for piece in alive:
+        if piece.base < end and base < piece.end and piece.epoch != epoch:
+            return max(base, piece.base)
+    return end
 
 
 def _base_of(piece: Piece) -> int:

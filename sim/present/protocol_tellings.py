@@ -48,7 +48,10 @@ def _one_election(story: Story, election: Election) -> str:
     if election.leader is None:
         isr = "" if not election.isr else f": nobody of its ISR ({_isr(election.isr)}) is alive"
         return f"{partition} has no leader{isr}"
-    how = "although it is not in the ISR (unclean)" if election.is_unclean else "from the ISR"
+    how = "from the ISR"
+    if election.is_unclean:
+        how = f"although {'the ISR is empty' if election.old_isr == () else 'it is not in the ISR'}"
+        how += " (unclean)"
     cause = story.brief(election.causes[0]) if election.causes else None
     how += "" if cause is None else _REASONS.get(cause.what or "", "")
     isr = "" if election.isr is None else f", ISR now {_isr(election.isr)}"

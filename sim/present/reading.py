@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from sim.present.args import flag, integer, names, number, text
+from sim.present.args import flag, integer, names, number, pairs, text
 from sim.present.history import Ack, Election, Fault, Finding, How, Loss, Replica, Role, Step
 from sim.present.logs import Logs
 from sim.present.story_data import Brief, Happening, StoryData
@@ -64,6 +64,8 @@ class Reading:
         self._asked: dict[str, tuple[str, tuple[str, ...], Kind]] = {}
         self._crashes: dict[str, tuple[int, str]] = {}
         self._unseen: dict[str, set[str]] = {}
+        # Log files that were cut, by node and partition, until an event says why.
+        self._shortened: dict[tuple[str, str], Event] = {}
 
     def take(self, event: Event) -> None:
         """Take in the next event."""
@@ -97,8 +99,15 @@ class Reading:
         for path, _, new in changes:
             if path.endswith("/high_watermark") and type(new) is int:
                 parts = path.split("/")
-                if len(parts) == 3:
+                if len(parts) == 3 and self._is_broker(parts[0]):
                     self.story.replica(parts[0], parts[1]).high_watermarks.put(n, new)
+
+    def _is_broker(self, name: str) -> bool:
+        """Consumers know of high watermarks, too."""
+        header, node = self.story.header, self.story.nodes.get(name)
+        return (header is not None and name in header.nodes) or (
+            node is not None and node.is_broker
+        )
 
     def _tell(
         self, n: int, what: str, node: str, partition: str | None = None, data: Any = None
@@ -127,6 +136,9 @@ class Reading:
         how = text(event.args, "how") or "process"
         self.story.node(event.node).statuses.put(event.n, "off" if how == "power" else "down")
         self._crashes[event.node] = event.n, how
+        for key, cut in list(self._shortened.items()):
+            if key[0] == event.node and cut.cause[-1:] != event.cause[-1:]:
+                del self._shortened[key]
         self._tell(event.n, "crash", event.node, None, event.args)
 
     def _stop(self, event: Event) -> None:
@@ -150,6 +162,7 @@ class Reading:
                 lost = self._logs.lose_bytes(replica, crash, event.args)
                 if lost is not None:
                     self._tell(event.n, "cut", event.node, partition.name, lost)
+                self._logs.bring_back(replica, crash, event.args)
 
     def _register(self, event: Event) -> None:
         """A broker that has registered has opened all logs that it found."""
@@ -183,12 +196,29 @@ class Reading:
         role = text(args, "role") or "waiting"
         replica.roles.put(event.n, Role(event.n, role, -1, None, None))
         self._tell(event.n, "recover", event.node, replica.partition, args)
-        log_end = number(args, "log_end")
-        if log_end < 0:
-            return
         _, how = self._crashes.get(event.node, (0, ""))
         kind = How.POWER if how == "power" else How.TORN
-        for cut in self._logs.found(replica, event.n, number(args, "log_start", 0), log_end, kind):
+        cut_before = self._shortened.pop((event.node, replica.partition), None)
+        if (
+            cut_before is not None
+            and not integer(args, "cut_bytes")
+            and number(args, "log_end") >= 0
+        ):
+            # Its process died before it could say that it had truncated.
+            cause = cut_before.cause[0] if cut_before.cause else 0
+            end = number(args, "log_end")
+            for cut in self._logs.shorten(replica, event.n, end, How.TRUNCATED, cause):
+                self._tell(event.n, "cut", event.node, replica.partition, cut)
+        self._found(replica, event, kind)
+
+    def _found(self, replica: Replica, event: Event, how: How) -> None:
+        """A log was opened, and the event says what is in it."""
+        args = event.args
+        start, end = number(args, "log_start", 0), number(args, "log_end")
+        if end < 0:
+            return
+        epochs = pairs(args, "epochs")
+        for cut in self._logs.found(replica, event.n, start, end, how, epochs):
             self._tell(event.n, "cut", event.node, replica.partition, cut)
         high_watermark = number(args, "high_watermark")
         if high_watermark >= 0:
@@ -214,6 +244,7 @@ class Reading:
         replica = self._of(event)
         if replica is None:
             return
+        self._shortened.pop((event.node, replica.partition), None)
         args = event.args
         ended = (number(args, "leader_epoch"), number(args, "end_offset"))
         by = event.cause[0] if event.cause else 0
@@ -252,10 +283,8 @@ class Reading:
         replica = self._of(event)
         if replica is None:
             return
-        end = number(event.args, "log_end", 0)
         self._tell(event.n, "salvage", event.node, replica.partition, event.args)
-        for cut in self._logs.shorten(replica, event.n, end, How.DAMAGED):
-            self._tell(event.n, "cut", event.node, replica.partition, cut)
+        self._found(replica, event, How.DAMAGED)
 
     def _quarantine(self, event: Event) -> None:
         replica = self._of(event)
@@ -360,7 +389,10 @@ class Reading:
         offset = number(event.args, "offset")
         epoch = None
         if by is not None and by in partition.replicas:
-            epoch = self._logs.epoch_of(partition.replicas[by], offset)
+            # The answer may have been under way while the record went.
+            sent = heard.cause[0] if heard is not None and heard.cause else 0
+            held = partition.replicas[by].had(offset, None, sent)
+            epoch = held.epoch if held else self._logs.epoch_of(partition.replicas[by], offset)
         acks = number(event.args, "acks", 1)
         value = self._values.get(begun)
         ack = Ack(event.n, event.node, name, offset, acks, value, begun, by, epoch)
@@ -376,10 +408,16 @@ class Reading:
             if id_ in self.story.steps:
                 self.story.steps[id_].end = event.n
             return
+        cause = self.story.brief(event.cause[0]) if event.cause else None
+        if "id" not in args and cause is not None and cause.kind is Kind.STEP:
+            return  # A step of the scenario tells of it.
         shown = args.get("args")
         told = dict(shown) if isinstance(shown, dict) else {}
         told |= {key: args[key] for key in ("topic", "partition", "offset", "count") if key in args}
-        words = [text(args, "step") or "client", *(f"{key}={_shown(told[key])}" for key in told)]
+        if number(told, "count", 0) >= _WITHOUT_END:
+            del told["count"]
+        words = [text(args, "step") or "client"]
+        words += [("" if key == "that" else f"{key}=") + _shown(told[key]) for key in told]
         step = Step(id_, " ".join(words), event.n)
         self.story.steps[id_] = step
         self._tell(event.n, "step", event.node, None, step)
@@ -428,6 +466,11 @@ class Reading:
         self.story.losses.append(loss)
         self._tell(event.n, "loss", event.node, loss.partition, loss)
 
+    def _disk(self, event: Event) -> None:
+        file = text(event.args, "file") or ""
+        if text(event.args, "operation") == "truncate" and file.endswith(".log"):
+            self._shortened[event.node, file.strip("/").partition("/")[0]] = event
+
     def _write(self, event: Event) -> None:
         self.story.bytes.write(event)
 
@@ -435,15 +478,23 @@ class Reading:
         self.story.bytes.fsync(event)
 
 
+_WITHOUT_END: Final = 1 << 60
+"""A consumer that wants so many records reads whatever there is."""
+
+
 def _shown(value: object) -> str:
     if isinstance(value, dict):
         return ",".join(f"{key}={_shown(each)}" for key, each in value.items())
     if isinstance(value, list | tuple):
+        if len(value) == 1 and not isinstance(value[0], list | tuple):
+            return _shown(value[0])
         return "[" + ", ".join(_shown(each) for each in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
 
+
+"""So many records are as many as there will be: a consumer that goes on and on."""
 
 _READERS: Final[dict[Kind, Callable[[Reading, Event], None]]] = {
     Kind.START: Reading._start,
@@ -474,6 +525,7 @@ _READERS: Final[dict[Kind, Callable[[Reading, Event], None]]] = {
     Kind.HEAL: Reading._heal,
     Kind.CHECK: Reading._check,
     Kind.LOSS: Reading._loss,
+    Kind.DISK: Reading._disk,
     Kind.WRITE: Reading._write,
     Kind.FSYNC: Reading._fsync,
 }

@@ -188,12 +188,12 @@ class Tale:
         until = story.node(source.node).statuses
         fell = next((n for n, status in until if n > born and status in _DEAD), story.last_n + 1)
         last = max((p.n for p in self.partition.replicas[node].pieces if p.n <= born), default=0)
-        ends = {source.node, node}
+        asks = {("FetchRequest", node, source.node), ("FetchResponse", source.node, node)}
         for fault in story.faults.values():
             taken = [
                 n
                 for n, sender, receiver, kind, id_ in story.drops
-                if id_ == fault.id and {sender, receiver} == ends and kind.startswith("Fetch")
+                if id_ == fault.id and (kind, sender, receiver) in asks
                 if last < n < max(fell, born + 1) and (fault.end is None or fault.end > born)
             ]
             if taken:
@@ -252,7 +252,8 @@ class Tale:
         )
         if election.is_unclean:
             isr = "" if not election.old_isr else f" ({listed(map(name, election.old_isr))})"
-            found += f", and was not in the ISR{isr}: an unclean election"
+            was = "the ISR was empty" if election.old_isr == () else f"was not in the ISR{isr}"
+            found += f", and {was}: an unclean election{self._last_known(election)}"
         elif election.old_isr is not None and election.leader in election.old_isr:
             members = listed(map(name, election.old_isr))
             alone = len(election.old_isr) == 1
@@ -265,6 +266,12 @@ class Tale:
                 found += ", and " + ("was" if len(dead) == 1 else "were")
                 found += f" {_DEAD[self.story.status(dead[0], election.n)]}"
         return found + "."
+
+    def _last_known(self, election: Election) -> str:
+        """With an empty ISR the controller may take who led last, permission or not (KIP-966)."""
+        led = [who for n, (who, _) in self.partition.leaders if n < election.n and who is not None]
+        is_last = election.old_isr == () and led[-1:] == [election.leader]
+        return ", of the leader known last" if is_last else ""
 
     def _fenced(self, election: Election) -> str:
         """What made the controller elect, as the causes of the event say."""

@@ -65,6 +65,12 @@ class _Client:
     unknown: dict[str, int] = field(factory=dict)
     read: Ranges = field(factory=Ranges)
 
+    @property
+    def has_any(self) -> bool:
+        """Whether there is anything to tell; what was sent may be told with its partition."""
+        parts = (self.sent, self.untold, self.acked.count, self.read.count)
+        return any(parts) or bool(self.rejected or self.unknown)
+
 
 @define(eq=False)
 class _Log:
@@ -96,7 +102,7 @@ class Tallies:
     def flush(self) -> Iterator[Told]:
         """The lines of everything taken so far, which is then forgotten."""
         told = [
-            *(self._tell_client(key, each) for key, each in self._clients.items()),
+            *(self._tell_client(key, each) for key, each in self._clients.items() if each.has_any),
             *(self._tell_log(key, each) for key, each in self._logs.items()),
         ]
         self._clients, self._logs = {}, {}
@@ -110,6 +116,17 @@ class Tallies:
         found.last = happening.n
         return found
 
+    def _answered(self, happening: Happening, acks: Any) -> _Client:
+        """The client that is answered; what it had sent to the topic went to this partition."""
+        client = self._client(happening, acks)
+        topic, _, number_ = (happening.partition or "").rpartition("-")
+        waiting = self._clients.get((happening.node, topic, acks))
+        if waiting is not None and waiting.sent and number_.isdecimal():
+            waiting.sent -= 1
+            client.sent += 1
+            client.first = min(client.first, waiting.first)
+        return client
+
     def _log(self, happening: Happening) -> _Log:
         partition = happening.partition or "?"
         found = self._logs.setdefault(partition, _Log(happening.n, happening.n))
@@ -122,19 +139,19 @@ class Tallies:
     def _ack(self, happening: Happening) -> None:
         ack = happening.data
         assert isinstance(ack, Ack)
-        client = self._client(happening, ack.acks)
+        client = self._answered(happening, ack.acks)
         if ack.offset < 0:
             client.untold += 1
         else:
             client.acked.add(ack.offset, ack.offset + 1)
 
     def _reject(self, happening: Happening) -> None:
-        rejected = self._client(happening, integer(happening.data, "acks")).rejected
+        rejected = self._answered(happening, integer(happening.data, "acks")).rejected
         error = text(happening.data, "error") or "no error"
         rejected[error] = rejected.get(error, 0) + 1
 
     def _unknown(self, happening: Happening) -> None:
-        unknown = self._client(happening, integer(happening.data, "acks")).unknown
+        unknown = self._answered(happening, integer(happening.data, "acks")).unknown
         error = text(happening.data, "error") or "no answer"
         unknown[error] = unknown.get(error, 0) + 1
 

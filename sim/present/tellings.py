@@ -14,7 +14,7 @@ from sim.present.args import flag, number, text
 from sim.present.history import Fault, Finding, Loss, Step
 from sim.present.protocol_tellings import Said, cut, elect, isr_change, role
 from sim.present.story import Happening, Story
-from sim.present.words import counted, listed, name, offsets, target_words, these
+from sim.present.words import counted, listed, name, offsets, sentence, target_words, these
 
 __all__ = ["Told", "fault_words", "tell"]
 
@@ -158,6 +158,11 @@ def _error(story: Story, group: list[Happening]) -> Said:
     args = group[0].data
     code = text(args, "error") or text(args, "why") or text(args, "detail") or ""
     what = text(args, "note") or "error"
+    if what == "replica-failed":
+        leader = f" from {name(args['leader'])}" if text(args, "leader") else ""
+        place = name(group[0].partition)
+        found = f"{name(group[0].node)} is refused, and copies no more of {place}{leader} for now"
+        return found, "bad", 1, "error"
     place = f" ({name(group[0].partition)})" if group[0].partition else ""
     more = f" and {len(group) - 1} more" if len(group) > 1 else ""
     found = f"{name(group[0].node)}: {name(what)}{place}: {name(code)}{more}"
@@ -239,6 +244,16 @@ def _position(story: Story, group: list[Happening]) -> Said:
     args: Mapping[str, Any] = group[0].data
     event = text(args, "event") or "?"
     place = "" if group[0].partition is None else f" of {name(group[0].partition)}"
+    if event == "OffsetReset" and "to_offset" in args:
+        before, to = number(args, "from_offset"), number(args, "to_offset")
+        found = f"begins at offset {to}{place}"
+        if before >= 0:
+            found = f"goes from offset {before} to offset {to}{place}"
+        return f"{name(group[0].node)} {found}", "plain", 1, "position"
+    if event == "TruncationDetected" and "diverging_offset" in args:
+        offset = number(args, "diverging_offset")
+        found = f"finds that what it has read from offset {offset}{place} on was cut off since"
+        return f"{name(group[0].node)} {found}", "bad", 2, "position"
     where = f" at {number(args, 'offset')}" if "offset" in args else ""
     return f"{name(group[0].node)}: {name(event)}{place}{where}", "plain", 1, "position"
 
@@ -251,18 +266,28 @@ def _check(story: Story, group: list[Happening]) -> Said:
     assert isinstance(finding, Finding)
     where = f" of {name(finding.partition)}" if finding.partition else ""
     more = f" and {len(group) - 1} more" if len(group) > 1 else ""
-    found = f"{name(finding.check)}{where} is broken: {name(finding.detail or finding.kind)}{more}"
+    found = (
+        f"{name(finding.check)}{where} is broken: {sentence(finding.detail or finding.kind)}{more}"
+    )
     return found, "bad", 3, "violation"
 
 
 def _expect(story: Story, group: list[Happening]) -> Said:
-    args = group[0].data
-    if not flag(args, "judged"):
+    judged = [each.data for each in group if flag(each.data, "judged")]
+    if not judged:
         return None
-    holds = flag(args, "holds")
-    verdict = "holds" if holds else "does not hold"
-    found = f"expectation {name(args.get('id'))} {verdict}: {name(text(args, 'text'))}"
-    return found, "good" if holds else "bad", 1 if holds else 3, "expectation"
+    failed = [args for args in judged if not flag(args, "holds")]
+    texts = []
+    for found, one, many in (
+        (failed, "does not hold", "do not hold"),
+        ([args for args in judged if flag(args, "holds")], "holds", "hold"),
+    ):
+        ids = listed(name(args.get("id")) for args in found)
+        if len(found) == 1:
+            texts.append(f"expectation {ids} {one}: {name(text(found[0], 'text'))}")
+        elif found:
+            texts.append(f"expectations {ids} {many}")
+    return "; ".join(texts), "bad" if failed else "good", 3 if failed else 1, "expectation"
 
 
 def _loss(story: Story, group: list[Happening]) -> Said:

@@ -52,7 +52,7 @@ def print_timeline(console: Console, lines: Iterable[Line]) -> None:
     for line in lines:
         head = f"{seconds(line.t_us):>{time_width}} {at(line.first):>{number_width}}  "
         style = _TONES.get(line.tone, "")
-        _wrapped(console, Text(head, style="dim"), safe(line.text), style, indent)
+        _wrapped(console, Text().append(head, "dim"), safe(line.text), style, indent)
 
 
 def _wrapped(console: Console, head: Text, text: str, style: str, indent: int) -> None:
@@ -88,7 +88,7 @@ def print_chain(console: Console, chain: Chain) -> None:
     """The summary, and the links below it."""
     _wrapped(console, Text(), f"{chain.summary}.", "bold", 2)
     for sentence in chain.sentences:
-        _wrapped(console, Text("  - ", style="dim"), sentence.text, "", 4)
+        _wrapped(console, Text().append("  - ", "dim"), sentence.text, "", 4)
 
 
 # Strips ------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def _print_strip(console: Console, strip: Strip) -> None:
     widths = _widths(strip, room)
     _put(console, Text(" " * left + _scale(strip, widths, console.width - left), style="dim"))
     for label, row in zip(labels, strip.rows, strict=True):
-        line = Text(_fit(label, left), style="bold" if row.role == "leader" else "")
+        line = Text().append(_fit(label, left), "bold" if row.role == "leader" else "")
         line.append_text(_cells(row.cells, strip.runs, widths, row))
         if is_narrow:
             _put(console, line)
@@ -201,7 +201,7 @@ def _cells(
 
 def _marks(row: LogRow | None, offset: int) -> Text:
     """High watermark and log end, if they are at this offset."""
-    found = Text("|" if row is not None and row.high_watermark == offset else " ", style="bold")
+    found = Text().append("|" if row is not None and row.high_watermark == offset else " ", "bold")
     found.append("]" if row is not None and row.log_end == offset else " ", style="bold")
     return found
 
@@ -238,7 +238,7 @@ def print_columns(console: Console, columns: Columns) -> None:
             _put(console, _row_text(row, left, step, console.width))
         else:
             mark = ">" if row.is_wanted else " "
-            head = Text(f"{mark}{at(row.n)} {seconds(row.t_us)} ", style="dim")
+            head = Text().append(f"{mark}{at(row.n)} {seconds(row.t_us)} ", "dim")
             _wrapped(console, head, f"{name(row.node)}: {row.text}", _style(row), 4)
     if not has_rows:
         _put(console, Text("no event is of this selection"))
@@ -257,7 +257,7 @@ def _step(width: int, left: int, names: Sequence[str]) -> int:
 
 def _row_text(row: Row, left: int, step: int, width: int) -> Text:
     mark = ">" if row.is_wanted else " "
-    line = Text(f"{mark}{at(row.n):>8} {seconds(row.t_us):>9}".ljust(left), style="dim")
+    line = Text().append(f"{mark}{at(row.n):>8} {seconds(row.t_us):>9}".ljust(left), "dim")
     words = safe(row.text) if row.column >= 0 else f"{name(row.node)}: {safe(row.text)}"
     own = max(0, row.column)
     for column, glyph in enumerate(row.glyphs):

@@ -18,6 +18,7 @@ __all__ = [
     "name",
     "offsets",
     "seconds",
+    "sentence",
     "target_words",
     "these",
     "value",
@@ -25,6 +26,7 @@ __all__ = [
 
 NAME_MAX: Final = 60
 VALUE_MAX: Final = 40
+SENTENCE_MAX: Final = 400
 LIST_MAX: Final = 8
 EDGES_MAX: Final = 6
 
@@ -44,6 +46,12 @@ def name(text: object) -> str:
     """A name from outside, escaped, at most ``NAME_MAX`` characters of it."""
     found = str(text)
     return plain(found if len(found) <= NAME_MAX else found[: NAME_MAX - 1] + "…")
+
+
+def sentence(text: object) -> str:
+    """Words from outside, escaped, at most ``SENTENCE_MAX`` characters of them."""
+    found = str(text)
+    return plain(found if len(found) <= SENTENCE_MAX else found[: SENTENCE_MAX - 1] + "…")
 
 
 def value(text: object) -> str:

@@ -5,19 +5,24 @@ Each trace has the events that its case is about, and no others.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
 from sim.present.chains import chain
-from sim.present.fates import lost, records_of
+from sim.present.fates import Records, copies, lost, records_of
 from sim.present.history import How
 from sim.present.moments import Span, moment
 from sim.present.story import Story
 from sim.present.tallies import Ranges
+from sim.present.timeline import timeline
 from sim.present.words import name, value
 from sim.trace.kinds import Kind
-from sim.trace.lines import Event
+from sim.trace.lines import Event, Footer
 from tests.sim import stories
-from tests.sim.test_present_story import disturbed
+from tests.sim.test_present_story import IMAGES, disturbed
 
 PART = {"partition": "t-0"}
 FILE = "/t-0/00000000000000000000.log"
@@ -121,6 +126,46 @@ def test_what_a_start_finds_is_what_there_is() -> None:
     ]
 
 
+def test_what_a_start_finds_may_be_older_than_what_was_there_last() -> None:
+    script = Script("a")
+    script.append("a", 0, 4, 1)
+    script.append("a", 4, 6, 2)
+    script.put("a", Kind.TRUNCATE, **PART, offset=3, log_end=6)
+    script.append("a", 3, 5, 4)
+    script.put("a", Kind.CRASH, how="power")
+    start = script.put("a", Kind.START, incarnation=1)
+    opened = {**PART, "role": "waiting", "log_start": 0, "log_end": 7}
+    found = script.put("a", Kind.RECOVER, start, **opened, epochs=[[1, 0], [2, 4], [4, 6]])
+    assert script.spans("a") == (Span(0, 4, 1), Span(4, 6, 2), Span(6, 7, 4))
+    replica = script.story().partitions["t-0"].replicas["a"]
+    (_, cut) = replica.cuts
+    assert (cut.n, cut.how, cut.base, cut.end) == (found, How.POWER, 3, 5)
+    assert [piece.place is None for piece in replica.alive] == [False, False, False, True]
+
+
+def test_a_tail_that_is_there_again_is_that_of_the_truncation() -> None:
+    script = Script("a")
+    script.append("a", 0, 4, 1)
+    script.append("a", 4, 6, 2)
+    script.put("a", Kind.TRUNCATE, **PART, offset=4, log_end=6)
+    script.append("a", 4, 8, 3)
+    crash = script.put("a", Kind.CRASH, how="power")
+    script.put("a", Kind.LOST, crash, file=FILE[1:], position=40, size=40, how="lost")
+    script.put("a", Kind.LOST, crash, file=FILE[1:], position=40, size=20, how="tail-back")
+    assert script.spans("a") == (Span(0, 4, 1), Span(4, 6, 2))
+
+
+def test_a_salvaged_log_is_what_there_is() -> None:
+    script = Script("a")
+    script.append("a", 0, 4, 1)
+    crash = script.put("a", Kind.CRASH, how="power")
+    script.put("a", Kind.LOST, crash, file=FILE[1:], position=0, size=20, how="lost")
+    start = script.put("a", Kind.START, incarnation=1)
+    script.put("a", Kind.RECOVER, start, **PART, role="quarantined", error="corrupt")
+    script.put("a", Kind.SALVAGE, **PART, log_start=0, log_end=3, epochs=[[1, 0]])
+    assert script.spans("a") == (Span(0, 3, 1),)
+
+
 def test_a_log_that_no_start_finds_is_gone() -> None:
     script = Script("a")
     script.append("a", 0, 4)
@@ -165,10 +210,122 @@ def test_records_of_different_fates_are_not_one_range() -> None:
     assert [(each.base, each.end, len(each.acks)) for each in found] == [(0, 1, 1), (1, 2, 1)]
 
 
-def test_a_drawn_history_has_a_tale_for_each_fate() -> None:
-    story = stories.story_of(disturbed(1, level="events"))
-    found = [(each.base, each.end, each.epoch, len(each.acks)) for each in lost(story)]
-    assert found == [(0, 3, 0, 3), (3, 33, 1, 30)]
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 10_000), image=st.sampled_from(IMAGES))
+@example(seed=9, image="drawn").via(
+    "an acknowledged record is lost that was truncated on b3 before"
+)
+def test_a_drawn_history_has_a_tale_for_each_fate(seed: int, image: str) -> None:
+    """What is lost is what the clients were promised and no log has; one fate is one range."""
+    world = disturbed(seed, level="events", image=image)
+    story = stories.story_of(world)
+    kept = {
+        (record.offset, record.value)
+        for node in ("b1", "b2", "b3")
+        for record in world.view().records(node, "orders")
+    }
+    promised = {(ack.offset, ack.value) for ack in story.partitions["orders-0"].acks}
+    assert len(promised) > 60
+    found = lost(story)
+    told = [(ack.offset, ack.value) for each in found for ack in each.acks]
+    assert sorted(told) == sorted(
+        (offset, value) for offset, value in promised if (offset, value.encode()) not in kept
+    )
+    for before, after in pairwise(found):
+        if (before.end, before.epoch) == (after.base, after.epoch):
+            assert fate(story, before) != fate(story, after)
+
+
+def fate(story: Story, records: Records) -> list[tuple[str, int]]:
+    """Who had the first of some records, and with which event each copy went."""
+    return [(each.node, each.piece.until) for each in copies(story, records)]
+
+
+def test_what_the_footer_has_as_lost_is_lost_though_a_dead_broker_has_a_copy() -> None:
+    script = Script("c", "a", "b", "k")
+    script.append("a", 0, 3)
+    for offset in (0, 1, 2):
+        script.ack("k", "a", offset)
+    script.copy("b", "a", 0, 1)
+    script.put("a", Kind.CRASH, how="process")
+    n = script.elect("b", 1, ["b"], ["a"])
+    loss = {"partition": "t-0", "spans": [[0, 0, 3]], "event": n}
+
+    def told(*losses: Any) -> list[tuple[int, int]]:
+        story = Story(None, script.events, Footer(n, "failed", "", (), losses))
+        return [(each.base, each.end) for each in lost(story)]
+
+    assert told() == []
+    assert told(loss) == [(1, 3)]
+    assert told({**loss, "partition": "u-0"}, {**loss, "spans": [[1, 0, 3], ["x"], None]}) == []
+
+
+def test_a_broken_rule_tells_of_the_records_that_its_evidence_names() -> None:
+    script = Script("a", "k")
+    n = script.append("a", 0, 3)
+    script.ack("k", "a", 1)
+    detail = "a sentence that is longer than a name may be, and that is told to its very last word"
+    args = {"check": "c", "partition": "t-0", "kind": "k", "detail": detail}
+    script.put("world", Kind.CHECK, n, **args, evidence={"missing": [[0, 1, 2]], "top": 3})
+    story = script.story()
+    (finding,) = story.findings
+    told = chain(story, finding)
+    assert told.summary == f"c of t-0 is broken at #{n} (0.00{n}s): {detail}"
+    assert any("acknowledged to k" in sentence.text for sentence in told.sentences)
+    assert not any("starts" in sentence.text for sentence in told.sentences)
+
+
+def test_a_consumer_has_no_copy_though_it_knows_a_high_watermark() -> None:
+    script = Script("a", "k")
+    script.append("a", 0, 1)
+    n = script.put("k", Kind.POSITION, **PART, to_offset=0)
+    changes = (("k/t-0/high_watermark", None, 1), ("a/t-0/high_watermark", None, 1))
+    script.events[-1] = script.events[-1]._replace(changes=changes)
+    story = script.story()
+    assert n == len(script.events)
+    assert [node for node, _ in story.replicas("t-0")] == ["a"]
+    assert story.replica("a", "t-0").high_watermarks.last == 1
+
+
+def lines(script: Script) -> str:
+    return "\n".join(each.text for each in timeline(script.story()))
+
+
+def test_what_was_sent_to_a_topic_is_answered_for_a_partition() -> None:
+    script = Script("a", "k")
+    script.append("a", 0, 2)
+    for offset in (0, 1):
+        sent = script.put("k", Kind.PRODUCE, topic="t", value=f"v{offset}", acks=1)
+        heard = script.put("k", Kind.DELIVER, type="ProduceResponse", **{"from": "a"})
+        script.put("k", Kind.ACK, heard, sent, **PART, offset=offset, acks=1)
+    script.put("k", Kind.PRODUCE, topic="t", value="v2", acks=1)
+    text = lines(script)
+    assert "k: 2 acked (t-0 0..1)" in text
+    assert "k: 1 sent to t, no answer yet" in text
+
+
+def test_an_empty_isr_leaves_the_leader_known_last() -> None:
+    script = Script("c", "a", "k")
+    script.append("a", 0, 1)
+    script.elect("a", 0, ["a"], ["a"])
+    script.ack("k", "a", 0)
+    crash = script.put("a", Kind.CRASH, how="power")
+    script.put("a", Kind.LOST, crash, file=FILE[1:], position=0, size=10, how="lost")
+    script.put("c", Kind.ELECT, **PART, leader=None, leader_epoch=1, isr=[], old_isr=["a"])
+    script.put("a", Kind.START, incarnation=1)
+    script.elect("a", 2, ["a"], [])
+    assert "although the ISR is empty (unclean)" in lines(script)
+    (records,) = lost(script.story())
+    told = [each.text for each in chain(script.story(), records).sentences]
+    assert any(
+        "the ISR was empty: an unclean election, of the leader known last" in t for t in told
+    )
+
+
+def test_a_consumer_without_an_end_has_no_count() -> None:
+    script = Script("a", "k")
+    script.put("k", Kind.STEP, topic="t", partition=0, count=1 << 62)
+    assert lines(script).endswith("step client topic=t partition=0")
 
 
 def test_an_old_record_that_was_deleted_is_not_lost() -> None:
@@ -271,6 +428,19 @@ def test_logs_that_differ_have_a_tale_for_each_record() -> None:
     assert (
         "At offset 0 the logs differ: a the record of epoch 0 and b the record of epoch 1." in told
     )
+
+
+def test_an_answer_that_comes_late_is_of_the_record_that_was_there() -> None:
+    script = Script("a", "k")
+    script.append("a", 0, 1)
+    sent = script.put("a", Kind.SEND, type="ProduceResponse", to="k")
+    script.put("a", Kind.TRUNCATE, **PART, offset=0, log_end=1)
+    script.append("a", 0, 1, 3)
+    heard = script.put("k", Kind.DELIVER, sent, type="ProduceResponse", **{"from": "a"})
+    script.put("k", Kind.ACK, heard, **PART, offset=0, acks=1)
+    (ack,) = script.story().partitions["t-0"].acks
+    assert ack.epoch == 0
+    assert [(each.base, each.epoch) for each in lost(script.story())] == [(0, 0)]
 
 
 def test_a_loss_is_that_of_the_record_that_is_gone() -> None:

@@ -7,7 +7,7 @@ a trace of level ``full`` are the machines' fields.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sim import faults
@@ -24,10 +24,11 @@ from tests.sim import stories
 from tests.sim.worlds import SECOND_US, led_world
 
 RUNS = {"acks1": stories.acks1, "power_loss": stories.power_loss, "unclean": stories.unclean}
+IMAGES = ("lost", "kept", "drawn")
 
 
-def disturbed(seed: int, *, level: str = "full", image: str = "lost") -> World:
-    """Crashes of both kinds, a partition, and records all the time."""
+def disturbed(seed: int, *, level: str = "full", image: str = "lost", turns: int = 40) -> World:
+    """Crashes of both kinds, a partition, and records all the time: three in each of the turns."""
     topic = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
     world, cluster = led_world(seed, level=level, topic=topic)
     plan = [
@@ -41,7 +42,7 @@ def disturbed(seed: int, *, level: str = "full", image: str = "lost") -> World:
         ),
     ]
     schedule(world, plan)
-    for turn in range(40):
+    for turn in range(turns):
         cluster.produce(
             "orders",
             3,
@@ -75,13 +76,18 @@ def test_the_logs_of_a_story_are_the_logs_of_the_world(name: str) -> None:
 
 
 @settings(max_examples=6, deadline=None)
-@given(seed=st.integers(0, 10_000), image=st.sampled_from(["lost", "kept", "drawn"]))
-def test_the_logs_of_a_disturbed_world_are_told_as_they_are(seed: int, image: str) -> None:
-    world = disturbed(seed, level="events", image=image)
+@given(seed=st.integers(0, 10_000), image=st.sampled_from(IMAGES), turns=st.integers(5, 32))
+@example(seed=9, image="drawn", turns=30).via("records that were truncated are there again")
+@example(seed=2, image="drawn", turns=7).via("the node where they are there again is off")
+@example(seed=1712, image="drawn", turns=7).via("only the size of a truncated file is there again")
+def test_the_logs_of_a_disturbed_world_are_told_as_they_are(
+    seed: int, image: str, turns: int
+) -> None:
+    world = disturbed(seed, level="events", image=image, turns=turns)
     for node in ("b1", "b2", "b3"):
         if world.view().status(node) == "off":
             world.start(node)
-    world.run_for(30 * SECOND_US)
+    world.run_for(10 * SECOND_US)
     assert_logs_are_those_of(stories.story_of(world), world)
 
 
