@@ -8,6 +8,7 @@ Left out: what is said.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -15,6 +16,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
+
+from sim.cli.exits import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,12 +41,17 @@ def shown(text: object) -> str:
 class Outlet:
     """A stream that falls silent when its reader has gone, so that ``| head`` ends a run quietly.
 
-    What was going on goes on, and the exit code stays what it would be.
+    What was going on goes on, and the exit code stays what it would be. So it does where the stream
+    was closed before we began, and where standard error cannot be written, as nobody can be told.
+
+    Raises:
+        UserError: standard output cannot be written, as on a disk that is full.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self.is_open = True
+    def __init__(self, stream: TextIO | None, *, is_error: bool = False) -> None:
+        self._stream = io.StringIO() if stream is None else stream
+        self._is_error = is_error
+        self.is_open = stream is not None
 
     @property
     def encoding(self) -> str:
@@ -52,20 +60,30 @@ class Outlet:
     def write(self, text: str) -> int:
         if self.is_open:
             try:
-                self._stream.write(text)
-            except BrokenPipeError:
-                self._close()
-            except UnicodeEncodeError:
-                # A stream that could not be told to escape: it gets ASCII.
-                self._stream.write(text.encode("ascii", "backslashreplace").decode("ascii"))
+                self._write(text)
+            except OSError as error:
+                self.fail(error)
         return len(text)
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+        except UnicodeEncodeError:
+            # A stream that could not be told to escape: it gets ASCII.
+            self._stream.write(text.encode("ascii", "backslashreplace").decode("ascii"))
 
     def flush(self) -> None:
         if self.is_open:
             try:
                 self._stream.flush()
-            except BrokenPipeError:
-                self._close()
+            except OSError as error:
+                self.fail(error)
+
+    def fail(self, error: OSError) -> None:
+        """Fall silent, because writing failed so."""
+        self._close()
+        if not self._is_error and not isinstance(error, BrokenPipeError):
+            raise UserError(f"Standard output cannot be written: {error.strerror}.")
 
     def isatty(self) -> bool:
         return self.is_open and self._stream.isatty()
@@ -76,8 +94,8 @@ class Outlet:
     def _close(self) -> None:
         self.is_open = False
         # What is still buffered would be written when Python ends, and fail again.
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), self._stream.fileno())
 
 
 _outlets: dict[int, tuple[Any, Outlet]] = {}
@@ -91,9 +109,11 @@ def outlet(*, is_error: bool = False) -> Outlet:
     if known is None or known[0] is not stream:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            # A name that is no text, or a terminal without such a character, is no error.
-            reconfigure(errors="backslashreplace")
-        known = _outlets[key] = stream, Outlet(stream)
+            # A name that is no text, or a terminal without such a character, is no error. What is
+            # buffered is written first, which may fail: then writing more will fail too.
+            with suppress(OSError):
+                reconfigure(errors="backslashreplace")
+        known = _outlets[key] = stream, Outlet(stream, is_error=is_error)
     return known[1]
 
 

@@ -25,13 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _PYTHONS: Final = ((3, 11), (3, 13))
-_NEEDED: Final = ("trio", "attrs", "cattrs", "click", "rich")
-_EXTRAS: Final = {
-    "test": ("hypothesis", "pytest"),
-    "tui": ("textual",),
-    "kafka": ("google-crc32c", "cramjam"),
-    "sweep": ("dask", "distributed"),
-}
+NEEDED: Final = ("trio", "attrs", "cattrs", "click", "rich")
+EXTRAS: Final = {"test": ("hypothesis", "pytest")}
+"""What each optional part needs."""
 _MARKS: Final = {"cluster": "guards.py", "storage": "mkb1.py"}
 """A module by which a package of ours is known."""
 _SLOW_DISKS: Final = frozenset("9p afs cifs fuse.sshfs glusterfs nfs nfs4 smb3 smbfs".split())
@@ -60,7 +56,7 @@ def _print(console: Console, rows: list[Row]) -> None:
 
     styles = {"ok": "green", "warning": "yellow", "wrong": "red", "-": "dim"}
     for state, what, found in rows:
-        text = Text(f"{state:<8}", style=styles[state]).append(f"{_safe(what)}: {_safe(found)}", "")
+        text = Text().append(f"{state:<8}", styles[state]).append(f"{_safe(what)}: {_safe(found)}")
         console.print(text, soft_wrap=True)
     wrong = sum(row[0] == "wrong" for row in rows)
     console.print(f"{wrong} thing{'s are' if wrong > 1 else ' is'} wrong" if wrong else "all right")
@@ -87,7 +83,7 @@ def _versions() -> Iterator[Row]:
         yield "warning", "Python", f"{text}; tested are {low[0]}.{low[1]} to {high[0]}.{high[1]}"
     else:
         yield "ok", "Python", text
-    for name in _NEEDED:
+    for name in NEEDED:
         found = _version(name)
         if found is None:
             yield "wrong", name, "missing; pip install leaderfall again"
@@ -130,8 +126,15 @@ def _names() -> Iterator[Row]:
                 f"{', '.join(others)} installs it too, over ours; use an environment of its own",
             )
     here = Path.cwd()
+    is_clone = here != home and all((here / name / mark).is_file() for name, mark in _MARKS.items())
+    if is_clone:
+        yield (
+            "-",
+            "this folder",
+            "a clone; python -m runs what is here, not what is installed (pip install -e .: both)",
+        )
     for name in ("cluster", "sim", "storage"):
-        if here != home and (here / name).is_dir():
+        if here != home and not is_clone and (here / name).is_dir():
             yield (
                 "warning",
                 f"folder {name}/",
@@ -200,7 +203,7 @@ def _file_system(folder: Path) -> str:
 
 
 def _extras() -> Iterator[Row]:
-    for extra, names in _EXTRAS.items():
+    for extra, names in EXTRAS.items():
         found = {name: _version(name) for name in names}
         there = [f"{name} {version}" for name, version in found.items() if version is not None]
         missing = [name for name, version in found.items() if version is None]

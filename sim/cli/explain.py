@@ -5,6 +5,7 @@ Left out: the topics (``sim.cli.topics``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _NEAR: Final = 5
+_WITH_KEYS: Final = ("steps", "faults", "tables")
+"""Groups whose topics have keys that users write."""
 
 
 def complete_topics(
@@ -61,7 +64,10 @@ def command(topic: tuple[str, ...], *, color: str) -> int:
     named = next((each for each in groups if each in (wanted.lower(), f"{wanted.lower()}s")), None)
     found = _find(groups, wanted)
     if not found and named is None:
-        raise _unknown(groups, wanted)
+        bare = _bare(groups, wanted)
+        found = _find(groups, bare)
+        if not found and not _print_keys(console, groups, bare):
+            raise _unknown(groups, wanted)
     if named is not None and not found:
         _list(console, {named: groups[named]}, is_long=True)
         return Exit.OK
@@ -106,6 +112,29 @@ def _key(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
+def _bare(groups: dict[str, list[Topic]], wanted: str) -> str:
+    """A name without what files write behind it: ``acks=all``, ``leader:orders-0``."""
+    front = re.split(r"[=:(]", wanted)[0].strip()
+    return wanted if front in groups or f"{front}s" in groups else front
+
+
+def _print_keys(console: Console, groups: dict[str, list[Topic]], wanted: str) -> bool:
+    """What has a key of this name: ``acks`` is one of the step produce and of [[workload]]."""
+    from rich.text import Text
+
+    found = [
+        (f"{group.removesuffix('s')} {topic.name}", text)
+        for group in _WITH_KEYS
+        for topic in groups[group]
+        for name, text in topic.rows
+        if _key(name) == _key(wanted)
+    ]
+    if found:
+        console.print(Text(wanted, style="bold").append("  (a key of these)", "dim"))
+        _rows(console, found)
+    return bool(found)
+
+
 def _unknown(groups: dict[str, list[Topic]], wanted: str) -> UserError:
     names: dict[str, str] = {each: each for each in groups}
     for topics in groups.values():
@@ -130,7 +159,7 @@ def _list(console: Console, groups: dict[str, list[Topic]], *, is_long: bool) ->
     for at, (name, topics) in enumerate(groups.items()):
         if at:
             console.print()
-        text = Text(name, style="bold").append(f": {GROUPS[name][0]}", "")
+        text = Text().append(name, "bold").append(f": {GROUPS[name][0]}")
         console.print(text)
         if is_long:
             _rows(console, [(each.name, each.title) for each in topics])
@@ -146,7 +175,7 @@ def _explain(console: Console, group: str, topic: Topic) -> None:
 
     from sim.cli.topics import GROUPS
 
-    head = Text(topic.name, style="bold").append(f"  ({group}: {GROUPS[group][0]})", "dim")
+    head = Text().append(topic.name, "bold").append(f"  ({group}: {GROUPS[group][0]})", "dim")
     console.print(head, soft_wrap=False)
     _wrapped(console, f"{topic.title[:1].upper()}{topic.title[1:]}", 2)
     for paragraph in topic.text:
@@ -173,7 +202,7 @@ def _rows(console: Console, rows: list[tuple[str, str]]) -> None:
             console.print(Text(f"  {name}", style="cyan"), soft_wrap=True)
             _wrapped(console, text, 6 if is_narrow else width + 4)
         else:
-            _wrapped(console, text, width + 4, Text(f"  {name.ljust(width)}  ", style="cyan"))
+            _wrapped(console, text, width + 4, Text().append(f"  {name.ljust(width)}  ", "cyan"))
 
 
 def _wrapped(console: Console, text: str, indent: int, head: Text | None = None) -> None:

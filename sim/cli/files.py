@@ -5,7 +5,7 @@ Left out: reading them (``sim.scenario``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -35,6 +35,8 @@ __all__ = [
 SUFFIX: Final = ".toml"
 DEFAULT_OUT: Final = "runs"
 FILES_MAX: Final = 10_000
+_COMPLETED_BYTES_MAX: Final = 1_000_000
+"""Completion reads no larger files, and waits for no pipes."""
 
 
 def shipped() -> dict[str, Path]:
@@ -141,8 +143,22 @@ def read_all(paths: Mapping[str, Path]) -> tuple[dict[str, Scenario], list[Probl
         try:
             scenarios[name] = read_scenario(path)
         except ScenarioError as error:
-            problems += error.problems
+            problems += _guessed(error.problems, name, path)
     return scenarios, problems
+
+
+def _guessed(problems: Sequence[Problem], name: str, path: Path) -> Sequence[Problem]:
+    """With a guess, where a name that is no file is like one that comes with Leaderfall."""
+    from attrs import evolve
+
+    if _exists(path) or path.name != name:
+        return problems
+    near = get_close_matches(stem_of(name), _shipped_or_none(), n=1)
+    if near:
+        hint = f'did you mean "{near[0]}", which comes with Leaderfall?'
+    else:
+        hint = "leaderfall scenarios list shows those that come with Leaderfall"
+    return [evolve(each, hint=hint) for each in problems]
 
 
 # Completion ------------------------------------------------------------------------------------
@@ -196,8 +212,10 @@ def complete_variants(
     found: dict[str, Any] = {}
     try:
         for path in scenario_paths(ctx.params.get("files") or ctx.args).values():
+            if not path.is_file() or path.stat().st_size > _COMPLETED_BYTES_MAX:
+                continue
             tables = tomllib.loads(path.read_text(encoding="utf-8")).get("variant", [])
             found.update((str(each["name"]), None) for each in tables)
-    except (UserError, OSError, ValueError, KeyError, TypeError):
+    except (UserError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     return [CompletionItem(each) for each in found if each.startswith(incomplete)]

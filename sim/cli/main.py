@@ -101,6 +101,8 @@ class Leaderfall(click.Group):
             return Exit.INTERRUPTED
         except BrokenPipeError:
             return Exit.OK
+        except OSError as error:
+            return _unwritten(error) if _is_of_click(error) else _internal(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, it has an exit code
             return _internal(error)
 
@@ -117,6 +119,25 @@ def _tell_usage(error: click.ClickException) -> None:
             say(line, is_error=True)
         say(f"Try '{ctx.command_path} --help' for help.\n", is_error=True)
     _tell([shown(line) for line in error.format_message().split("\n")])
+
+
+def _is_of_click(error: OSError) -> bool:
+    """Whether click could not print, which prints help by itself."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is click.echo.__code__:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _unwritten(error: OSError) -> int:
+    try:
+        outlet().fail(error)
+    except UserError as refusal:
+        _tell(refusal.lines)
+        return refusal.code
+    return Exit.OK
 
 
 def _internal(error: Exception) -> int:

@@ -40,9 +40,12 @@ def command(name: str) -> int:
     write_new(path, text.encode("utf-8"))
     word = shell_word(str(path))
     say(f"{shown(path)} is written. Next:")
-    say(f"  leaderfall check {word}    says what is wrong with it")
-    say(f"  leaderfall run {word}      runs it")
-    say("  leaderfall explain        lists everything that it may say")
+    for what, why in (
+        (f"check {word}", "says what is wrong with it"),
+        (f"run {word}", "runs it"),
+        ("explain", "lists everything that it may say"),
+    ):
+        say(f"  leaderfall {what.ljust(len(word) + 6)}    {why}")
     return Exit.OK
 
 

@@ -132,6 +132,14 @@ def orders_of(
     return orders, list(dict.fromkeys(problems))
 
 
+def _hint(near: Sequence[str], known: Mapping[str, object]) -> str:
+    from sim.scenario.problems import seen
+
+    if near:
+        return f"did you mean {seen(near[0])}?"
+    return "" if known else "it has no variants at all: leave --variant out"
+
+
 def _variants(scenario: Scenario, wanted: Sequence[str]) -> tuple[list[str | None], list[Problem]]:
     """The variants that run: those wanted, by name or folder's name, else all, else none."""
     from sim.scenario.problems import Problem, seen
@@ -155,7 +163,7 @@ def _variants(scenario: Scenario, wanted: Sequence[str]) -> tuple[list[str | Non
                 1,
                 "",
                 f"{seen(scenario.file)[1:-1]} has no variant {seen(name)}",
-                f"did you mean {seen(near[0])}?" if near else "",
+                _hint(near, known),
                 tuple(known),
             )
         )

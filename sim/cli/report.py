@@ -110,7 +110,8 @@ def _options(options: dict[str, Any], prefix: str = "") -> str:
     parts = []
     for key, value in options.items():
         if isinstance(value, dict):
-            inner = _options(value, f"{prefix}{key}.") if value else ""
+            # Kafka's own keys are known by their own names.
+            inner = _options(value, "" if key == "config" else f"{prefix}{key}.") if value else ""
             parts.append(inner or f"{prefix}{key} " + ("all on" if key == "guards" else "default"))
         elif value is not None:
             parts.append(f"{prefix}{key} {_value(value)}")
@@ -288,7 +289,7 @@ def _print_one_broken(console: Console, each: Any) -> None:
 
 def _print_chains(console: Console, story: Story, chains_max: int) -> None:
     """Why: one chain a loss or a broken rule, each that says something new."""
-    from sim.present.chains import chain
+    from sim.present.chains import Chain, Sentence, chain
     from sim.present.fates import lost
     from sim.present.text import print_chain
 
@@ -298,9 +299,15 @@ def _print_chains(console: Console, story: Story, chains_max: int) -> None:
     chains = []
     for subject in subjects:
         found = chain(story, subject)
-        if found.summary not in told:
-            told.add(found.summary)
-            chains.append(found)
+        if found.summary in told:
+            continue
+        told.add(found.summary)
+        links = [each for each in found.sentences if each.text not in told]
+        if len(links) < len(found.sentences):
+            known = Sentence(links[0].n if links else 0, "The rest of it is told above.")
+            found = Chain(found.summary, (*links, known))
+        told.update(each.text for each in links)
+        chains.append(found)
     if chains:
         _section(console, "Why")
     for at, each in enumerate(chains[:chains_max]):

@@ -64,7 +64,12 @@ Of several runs the worst counts, in the order 70, 4, 1, 3, 2, 0."""
     shell_complete=complete_variants,
     help="Run only this variant; may be repeated.  [default: all]",
 )
-@click.option("--json", "is_json", is_flag=True, help="One JSON document on standard output.")
+@click.option(
+    "--json",
+    "is_json",
+    is_flag=True,
+    help="One JSON document on standard output; the report goes to standard error.",
+)
 @click.option("--junit", metavar="FILE", help="Write JUnit XML there.")
 @click.option(
     "--twice", "is_twice", is_flag=True, help="Run again in a fresh process, and compare."

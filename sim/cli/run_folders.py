@@ -136,7 +136,7 @@ def begin(out: str, name: str, seed: int, variant: str) -> RunFolder:
         home.mkdir(parents=True, exist_ok=True)
         path = Path(mkdtemp(prefix=".running-", dir=home))
         path.chmod(0o755)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise refused(home, error) from None
     return RunFolder(home, path, seed, variant)
 
@@ -167,14 +167,17 @@ def _covers(place: Path, document: Mapping[str, Any]) -> bool:
     """Whether a folder has the same result, with as much of it as the new one would keep."""
     try:
         file = place / RESULT
-        if not (place / TRACE).is_file() or file.stat().st_size > _RESULT_BYTES_MAX:
+        # Whatever stands there: a pipe is waited for, and a device has no end.
+        if not (place / TRACE).is_file() or not file.is_file():
+            return False
+        if file.stat().st_size > _RESULT_BYTES_MAX:
             return False
         known = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
         return False
-    if not isinstance(known, dict) or known.get("digest") != document["digest"]:
+    if not isinstance(known, dict) or known.get("level") not in _LEVELS:
         return False
-    if known.get("level") not in _LEVELS or _kept(known) < _kept(document):
+    if _kept(known) < _kept(document):
         return False
     if document["disk"] == "real" and known.get("disk") != "real":
         return False

@@ -44,7 +44,7 @@ def _list(*, is_paths: bool, color: str) -> int:
             console.print(Text(shown(name), style="bold"))
             console.print(Text(f"  {title}"))
         else:
-            console.print(Text(shown(name).ljust(width), style="bold").append(f"  {title}", ""))
+            console.print(Text().append(shown(name).ljust(width), "bold").append(f"  {title}"))
     return Exit.OK
 
 
@@ -70,7 +70,10 @@ def _show(name: str) -> int:
 @click.argument("name", shell_complete=complete_shipped)
 @click.argument("dest", default=".", metavar="[DEST]")
 def _copy(name: str, dest: str) -> int:
-    """Copy a scenario to DEST, a folder (by default this one) or a new file."""
+    """Copy one, to edit it.
+
+    DEST is a folder (by default this one) or a new file; nothing is overwritten.
+    """
     source = shipped_path(name)
     path = Path(dest)
     if path.is_dir():

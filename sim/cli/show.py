@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "trace_path"]
 
 TRACE_NAME: Final = "trace.jsonl"
+_RUNS_MAX: Final = 10
 
 
 def complete_paths(
@@ -93,7 +94,13 @@ def trace_path(text: str) -> Path:
     """The trace that a file or a run folder is meant to be."""
     path = Path(text)
     try:
-        return path / TRACE_NAME if path.is_dir() else path
+        if not path.is_dir():
+            return path
+        if not (path / TRACE_NAME).exists():
+            inside = sorted(each.parent.name for each in path.glob(f"*/{TRACE_NAME}"))
+            hints = [f"Runs in it: {', '.join(map(shown, inside[:_RUNS_MAX]))}."] if inside else []
+            raise UserError(f'The folder "{shown(text)}" has no {TRACE_NAME}.', *hints)
+        return path / TRACE_NAME
     except (OSError, ValueError) as error:
         raise UserError(f'"{shown(text)}" is no name of a file: {shown(error)}') from None
 

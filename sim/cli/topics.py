@@ -273,10 +273,13 @@ def _selectors() -> Iterable[Topic]:
 
 
 def _expectations() -> Iterable[Topic]:
-    from sim.scenario.model import EXPECT_FORMS
+    from sim.scenario.model import EXPECT_FORMS, ExpectKeys
 
+    keys = dict(_keys(ExpectKeys))
     for name, text in EXPECT_FORMS.items():
-        yield Topic(name, text, (f"  [[expect]]\n  {name} = ...",))
+        goes_with = [key for key, forms in ExpectKeys.BELONGS.items() if name in forms]
+        rows = [(key, keys[key]) for key in (*goes_with, "variant", "because")]
+        yield Topic(name, text, (f"  [[expect]]\n  {name} = ...",), tuple(rows))
 
 
 def _paths() -> Iterable[Topic]:
@@ -304,7 +307,8 @@ def _failpoints() -> Iterable[Topic]:
     text = ('  crash = { node = "b1", at_failpoint = "NAME" }',)
     for name, where in FAILPOINTS.items():
         yield Topic(name, where, text)
-    yield Topic("disk:CALL:PATH-SUFFIX", "a call of the disk on a path that ends so", text)
+    title = "a call of the disk on a path that ends so"
+    yield Topic("disk:CALL:PATH-SUFFIX", title, text, others=("disk",))
 
 
 def _exit_codes() -> Iterable[Topic]:

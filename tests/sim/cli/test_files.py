@@ -41,13 +41,32 @@ def test_check_tells_all_problems_of_all_files(folder: Path) -> None:
     assert "2 problems, nothing was run (exit 2)" in done.stderr
 
 
-def test_check_reports_what_cannot_be_run_yet(folder: Path) -> None:
-    fault = '\n[[fault]]\nid = "x"\nkind = "swizzle"\ntarget = "all"\nstart = "1s"\nend = "2s"\n'
-    write(folder, SMALL + fault)
+def test_what_cannot_be_run_yet_is_right_and_is_not_run(folder: Path) -> None:
+    step = 'consume = { from = "orders-0", count = 1, isolation = "read_committed" }'
+    write(folder, SMALL + f"\n[[step]]\n{step}\n")
     done = call("check", "small.toml")
-    if "cannot be run" not in done.output:
-        pytest.skip("swizzle is wired, or has other keys now")
     assert done.exit_code == 0
+    assert "cannot be run: step 2: reading committed transactions only" in done.stdout
+    done = call("run", "small.toml")
+    assert done.exit_code == Exit.USAGE
+    assert "small.toml:22  step 2: reading committed" in done.stderr
+    assert os.listdir(folder) == ["small.toml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("leader-crash", 'did you mean "leader_crash_acks1", which comes with Leaderfall?'),
+        ("qqqq", "leaderfall scenarios list shows those that come with Leaderfall"),
+        ("folder/leader-crash", ""),
+    ],
+)
+def test_a_name_that_is_no_file_gets_a_guess(folder: Path, name: str, hint: str) -> None:
+    done = call("check", name)
+    assert done.exit_code == Exit.USAGE
+    assert f"{name}  there is no such file" in done.stderr
+    assert hint in done.stderr
+    assert ("comes with" in done.stderr or "come with" in done.stderr) is bool(hint)
 
 
 def test_check_needs_a_file() -> None:

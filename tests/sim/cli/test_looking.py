@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from sim.scenario.observables import OBSERVABLES
 from sim.trace.kinds import Kind
 from sim.trace.lines import Header
 from sim.trace.writer import Trace
-from tests.sim.cli.tools import LOSING, call, write
+from tests.sim.cli.tools import LOSING, ROOT, call, write
 
 HEADER = Header("0", "x", None, 7, {}, ("c1", "b1"), [])
 
@@ -52,6 +53,13 @@ def test_show_selects(run_folder: Path) -> None:
     only = call("show", str(run_folder), "--node", "b1", "--kind", "truncate").stdout
     assert "truncate" in only
     assert "b2 " not in only.split("\n")[0]
+
+
+def test_show_of_a_folder_of_runs_names_them(run_folder: Path) -> None:
+    done = call("show", str(run_folder.parent))
+    assert done.exit_code == Exit.USAGE
+    assert "has no trace.jsonl.\nRuns in it: 0, latest." in done.stderr
+    assert "Runs in it" not in call("show", str(run_folder.parents[1])).stderr
 
 
 def test_show_fits_narrow_terminals(run_folder: Path) -> None:
@@ -209,6 +217,34 @@ def test_an_unknown_topic_gets_hints_and_the_groups() -> None:
     assert "Did you mean" not in call("explain", "qqqqqq").stderr
 
 
+def test_what_is_only_a_key_is_told_with_what_has_it() -> None:
+    done = call("explain", "acks")
+    assert done.exit_code == 0, done.output
+    assert "step produce" in done.stdout
+    assert "table [[workload]]" in done.stdout
+    assert call("explain", "acks=all").stdout == done.stdout.replace("acks=all", "acks")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "head"),
+    [
+        ("leader:orders-0", "leader:T-P"),
+        ("lost('acked')", "lost(promise"),
+        ("disk:fsync:.log", "disk:CALL:PATH-SUFFIX"),
+    ],
+)
+def test_a_name_is_explained_with_what_files_write_behind_it(wanted: str, head: str) -> None:
+    done = call("explain", wanted)
+    assert done.exit_code == 0, done.output
+    assert head in done.stdout
+
+
+def test_a_form_of_expectation_is_explained_with_its_keys() -> None:
+    text = call("explain", "eventually").stdout
+    assert all(f"\n  {key} " in text for key in ("after", "within", "from", "to", "because"))
+    assert "within" not in call("explain", "at_end").stdout
+
+
 # doctor ----------------------------------------------------------------------------------------
 
 
@@ -245,6 +281,15 @@ def test_doctor_finds_others_that_install_the_same_names(monkeypatch: pytest.Mon
     assert "wrong   import cluster: cluster installs it too, over ours" in done.stdout
 
 
+def test_doctor_knows_a_clone(folder: Path) -> None:
+    for name, mark in doctor._MARKS.items():
+        (folder / name).mkdir()
+        (folder / name / mark).write_bytes(b"")
+    text = call("doctor").stdout
+    assert "this folder: a clone;" in text
+    assert "warning folder" not in text
+
+
 def test_doctor_warns_of_folders_that_would_come_first(folder: Path) -> None:
     (folder / "storage").mkdir()
     done = call("doctor")
@@ -258,6 +303,15 @@ def test_doctor_finds_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == Exit.FAILED
     assert "wrong   cattrs: missing" in done.stdout
     assert "wrong   folder /proc/x: cannot be written" in done.stdout
+
+
+def test_doctor_names_extras_and_dependencies_that_there_are() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for extra, names in doctor.EXTRAS.items():
+        wanted = " ".join(project["optional-dependencies"][extra])
+        assert all(f"{name}>=" in wanted for name in names)
+    needed = [each.partition(">=")[0] for each in project["dependencies"]]
+    assert sorted(doctor.NEEDED) == sorted(needed)
 
 
 def test_doctor_tells_how_this_shell_completes() -> None:

@@ -98,6 +98,16 @@ def test_a_budget_that_ends_is_inconclusive(folder: Path) -> None:
     assert done.stdout.endswith("again   leaderfall run small.toml --seed 0 --events-max 500\n")
 
 
+def test_a_budget_that_ends_with_the_last_event_of_boot_waits_for_the_cluster(folder: Path) -> None:
+    write(folder, SMALL)
+    call("run", "small.toml", "-q")
+    lines = (folder / "runs/small/0/trace.jsonl").read_text().split("\n")[1:-2]
+    events = [event for event in map(json.loads, lines) if "kind" in event]
+    last = max(event["n"] for event in events if event["t"] <= 0)
+    text = call("run", "small.toml", "-q", "--events-max", str(last - 1)).stdout
+    assert f"{last - 1} events are over at 0s, and the run still waits for the cluster" in text
+
+
 def test_quiet_is_one_line_a_run_that_passes(folder: Path) -> None:
     write(folder, SMALL + VARIANTS)
     done = call("run", "small.toml", "-q")
@@ -138,6 +148,21 @@ def test_colour_comes_only_where_it_is_wanted(folder: Path) -> None:
         assert ("\x1b[" in done.stdout) == is_colored, (color, more)
     plain = call(*words, color=True).stdout
     assert not [each for each in plain if not each.isprintable() and each != "\n"]
+
+
+def test_only_what_is_meant_has_a_colour(folder: Path) -> None:
+    """A style given to a rich ``Text`` itself is the ground of all that is appended later."""
+    write(folder, LOSING, "losing.toml")
+    lines = call("run", "losing.toml", "--color", "always", color=True).stdout.split("\n")
+    (killed,) = [line for line in lines if "killed" in line and "#" in line and "-" not in line]
+    head, red = killed.split("\x1b[31m", 1)
+    assert head.startswith("\x1b[2m")
+    assert "\x1b[2" not in red
+    listed = call("scenarios", "list", "--color", "always", color=True).stdout.split("\n")[0]
+    assert listed.startswith("\x1b[1m")
+    assert listed.count("\x1b[") == 2
+    state = call("doctor", "--color", "always", color=True).stdout.split("\n")[0]
+    assert state.count("\x1b[") == 2
 
 
 def test_a_trace_without_events_has_no_story(folder: Path) -> None:
@@ -273,6 +298,7 @@ def test_problems_of_files_and_command_line_are_told_together(folder: Path) -> N
     assert "bad.toml:15" in done.stderr
     assert "--set x" in done.stderr
     assert 'good.toml has no variant "v"' in done.stderr
+    assert "it has no variants at all: leave --variant out" in done.stderr
     found = json.loads(done.stdout)
     assert (found["exit"], found["digest"], found["runs"]) == (2, None, [])
     assert len(found["problems"]) == 4
@@ -280,8 +306,9 @@ def test_problems_of_files_and_command_line_are_told_together(folder: Path) -> N
 
 def test_a_problem_of_all_variants_is_told_once(folder: Path) -> None:
     write(folder, SMALL + VARIANTS)
-    done = call("run", "small.toml", "--set", "cluster.brokers=0")
+    done = call("run", "small.toml", "--set", "cluster.brokers=0", "--json")
     assert "1 problem, nothing was run" in done.stderr
+    assert len(json.loads(done.stdout)["problems"]) == 1
 
 
 @pytest.mark.parametrize("out", ["/proc/nowhere", "small.toml", "small.toml/x", "a\0b", "x" * 300])
@@ -347,6 +374,8 @@ def test_a_full_disk_is_no_defect(folder: Path, monkeypatch: pytest.MonkeyPatch)
 _INTERRUPTED_AT_500 = """
 import os, signal
 from sim.world import World
+# Who starts the tests in the background may have had it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 step, left = World.step, [500]
 def interrupt(world):
     left[0] -= 1
@@ -359,8 +388,8 @@ main()
 """
 
 
-def test_an_interrupt_leaves_a_readable_trace(folder: Path) -> None:
-    write(folder, ENDLESS)
+def test_an_interrupt_leaves_a_readable_trace_and_runs_no_more(folder: Path) -> None:
+    write(folder, ENDLESS + VARIANTS)
     done = subprocess.run(
         [sys.executable, "-c", _INTERRUPTED_AT_500, "run", "small.toml"],
         cwd=folder,
@@ -372,8 +401,9 @@ def test_an_interrupt_leaves_a_readable_trace(folder: Path) -> None:
     )
     assert done.returncode == Exit.INTERRUPTED, done.stderr
     assert "Verdict: interrupted" in done.stdout
+    assert done.stdout.endswith("0 of 1 passed, 1 not run\n")
     assert "Traceback" not in done.stdout + done.stderr
-    place = folder / "runs" / "small" / "0.interrupted"
+    place = folder / "runs" / "small" / "0.interrupted" / "one"
     found = verify(place / "trace.jsonl")
     assert not found.is_complete
     assert found.count > 100
@@ -430,21 +460,39 @@ def test_twice_names_the_first_event_that_differs(
     class Hashed(acting.Acting):
         """Tells a hash, which the other process does not have, and has not patched."""
 
-        def do(self, step: Any, number: int) -> Any:
-            args = {"note": "hash", "value": hash("x")}
-            self.world.trace.emit(self.world.now_us, "world", Kind.NOTE, (), args)
-            return super().do(step, number)
+        def do(self, *args: Any) -> Any:
+            told = {"note": "hash", "value": hash("x")}
+            self.world.trace.emit(self.world.now_us, "world", Kind.NOTE, (), told)
+            return super().do(*args)
 
     write(folder)
     monkeypatch.setattr("sim.running.scenario_run.Acting", Hashed)
     done = call("run", "small.toml", "--twice", "--json")
-    assert done.exit_code == Exit.NOT_DETERMINISTIC
+    assert done.exit_code == Exit.NOT_DETERMINISTIC, done.stderr
     assert "Verdict: not deterministic" in done.stderr
     assert "They differ first in event" in done.stderr
     second = json.loads(done.stdout)["runs"][0]["second"]
     assert second["folder"] == "runs/small/0.2"
     assert not second["is_same"]
     assert any('note="hash"' in line for line in second["difference"])
+
+
+@pytest.mark.parametrize(("own", "other"), [(None, "1"), ("random", "1"), ("0", "1"), ("7", "8")])
+def test_the_second_process_has_another_hash_seed(
+    own: str | None, other: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def spy(words: list[str], *, env: dict[str, str], **_: Any) -> Any:
+        seen.append(env["PYTHONHASHSEED"])
+        return subprocess.CompletedProcess(words, 1, b"", b"")
+
+    write(folder)
+    if own is not None:
+        monkeypatch.setenv("PYTHONHASHSEED", own)
+    monkeypatch.setattr("sim.cli.twice.subprocess.run", spy)
+    call("run", "small.toml", "--twice", "-q")
+    assert seen == [other]
 
 
 def test_a_second_run_that_breaks_off_is_a_defect(

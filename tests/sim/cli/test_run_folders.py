@@ -77,9 +77,14 @@ def test_latest_points_to_the_newest() -> None:
 
 
 def test_something_else_called_latest_stays() -> None:
-    Path("runs/name/latest").mkdir(parents=True)
+    Path("runs/name").mkdir(parents=True)
+    Path("runs/name/latest").write_text("mine", encoding="utf-8")
     _run()
-    assert not Path("runs/name/latest").is_symlink()
+    assert Path("runs/name/latest").read_text(encoding="utf-8") == "mine"
+    Path("runs/name/latest").unlink()
+    Path("runs/name/latest").mkdir()
+    _run(digest="d2")
+    assert os.listdir("runs/name/latest") == []
 
 
 def test_what_broke_off_does_not_take_the_seeds_name() -> None:
