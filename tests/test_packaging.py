@@ -70,6 +70,14 @@ def test_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
 
 
 @pytest.mark.slow
+def test_wheel_has_the_command(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith("/entry_points.txt"))
+        text = archive.read(name).decode("utf-8")
+    assert "leaderfall = sim.cli.main:main" in text
+
+
+@pytest.mark.slow
 def test_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())

@@ -18,6 +18,7 @@ from tests.bench.report import Report
 
 # A bench is a module with a function ``run(scale, report)``; its docstring is its description.
 BENCHES = {
+    "cli": "tests.bench.cli",
     "cluster": "tests.bench.cluster",
     "disks": "tests.bench.disks",
     "sim": "tests.bench.sim",

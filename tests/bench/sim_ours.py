@@ -177,7 +177,8 @@ def kernel_parts(queued: int) -> dict[str, Subject]:
     def events(count: int) -> None:
         for number in range(count):
             args = {"from": "n1", "type": "ProduceRequest", "id": number}
-            trace.emit(number * 100, "n2", Kind.DELIVER, (trace.count,), args)
+            cause = (trace.count,) if trace.count else ()
+            trace.emit(number * 100, "n2", Kind.DELIVER, cause, args)
 
     def writes(count: int) -> None:
         for number in range(count):

@@ -107,6 +107,20 @@ def test_the_cluster_bench_gives_every_row_with_its_budget() -> None:
 
 
 @pytest.mark.slow
+def test_the_cli_bench_gives_every_command_with_its_figure() -> None:
+    report = Report(lambda line: None)
+    command.run("cli", TINY, report)
+    assert [row.what for row in report.rows] == [
+        "leaderfall --help",
+        "leaderfall run --help",
+        "leaderfall check leader_crash_acks1.toml",
+        "leaderfall run leader_crash_acks1.toml",
+    ]
+    assert all(row.ours is not None and row.ratio for row in report.rows)
+    assert sum(row.budget is not None for row in report.rows) == 3
+
+
+@pytest.mark.slow
 def test_the_sim_bench_gives_every_row_with_its_figure_or_why_there_is_none() -> None:
     report = Report(lambda line: None)
     command.run("sim", TINY, report)

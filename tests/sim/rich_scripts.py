@@ -64,7 +64,7 @@ async def _write(
             partition=partition,
             batch=2,
             client=client,
-            timeout_us=9_000_000,
+            timeout=9,
         )
         said.append((client, number, cluster.now, outcomes))
         await cluster.sleep(0.7)

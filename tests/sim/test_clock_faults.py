@@ -184,3 +184,15 @@ def test_jitter_makes_timers_late_by_a_tenth_at_most() -> None:
     assert min(late["b2"]) >= 0
     assert max(late["b2"]) <= SECOND_US // 5
     assert len(set(late["b2"])) > 10
+
+
+def test_a_clock_that_is_changed_draws_no_jitter_of_other_timers() -> None:
+    beats = []
+    for by_us in (None, 5):
+        world, _ = led_world(clocks={"b2": ClockConfig(jitter_ppm=50_000)}, cpu_us=(10, 10))
+        if by_us is not None:
+            strike(world, faults.ClockStep(id="step", node="b2", by_us=by_us))
+        world.run_for(20 * SECOND_US)
+        timers = events(world, Kind.TIMER, node="b2")
+        beats.append([each.t_us for each in timers if each.args["key"] == "heartbeat"])
+    assert beats[0] == beats[1]

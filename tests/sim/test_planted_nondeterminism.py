@@ -125,8 +125,9 @@ PLANTS = (
         "tie = 0 if self._is_fifo else self.scheduler.tie(event_class, origin, ordinal)",
         "tie = id(origin) * 2_654_435_761 >> 8 & 0xFFFF",
         None,
-        "start",
-        "node",
+        # Addresses may agree for a while: then something later is the first to differ.
+        "",
+        "",
         no_identity_hash_or_finalizer,
     ),
     Plant(
@@ -248,7 +249,7 @@ def test_a_plant_is_found_and_its_first_event_named(plant: Plant, root: Path) ->
     assert a[0] == b[0]
     assert re.search(rf"^They differ first in event {a[0]}\.$", done.stdout, re.MULTILINE)
     # Where a time differs, the other run may have something else at that place.
-    named = [node for _, _, node, kind in (a, b) if kind == plant.kind]
+    named = [node for _, _, node, kind in (a, b) if plant.kind in ("", kind)]
     assert named, done.stdout
     assert plant.node is None or set(named) == {plant.node}, done.stdout
     assert f"\n  {plant.unlike}" in done.stdout[done.stdout.index("What differs:") :], done.stdout
@@ -275,7 +276,12 @@ def test_what_only_viewers_see_is_found_by_traces_of_level_full(root: Path) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", [*PLANTS, FIELDS], ids=lambda plant: plant.what)
 def test_the_rules_about_source_text_see_what_they_claim_to_see(plant: Plant, root: Path) -> None:
-    tree(root, plant)
+    # The planted module alone: that the rest keeps the rules is tested elsewhere.
+    text = (ROOT / plant.file).read_text(encoding="utf-8")
+    assert text.count(plant.old) == 1
+    path = root / plant.file
+    path.parent.mkdir(parents=True)
+    path.write_text(text.replace(plant.old, plant.new), encoding="utf-8")
     rules = (
         listings_are_sorted,
         no_clock_chance_host_or_task,

@@ -154,7 +154,7 @@ def test_a_file_has_its_name_a_title_a_picture_and_a_story(file: Path) -> None:
 def test_the_index_names_it(file: Path) -> None:
     index = (FOLDER / "README.md").read_text("utf-8")
     title = tomllib.loads(file.read_text("utf-8"))["title"]
-    assert f"[{file.name}]({file.name})" in index
+    assert f"[`{file.name}`]({file.name})" in index
     assert title in index
 
 
@@ -214,7 +214,7 @@ def test_breaks_must_name_what_is_broken(name: str, variant: str | None) -> None
 
 
 def _with_breaks(own: list[Expectation], at: int, breaks: tuple[str, ...]) -> list[Expectation]:
-    changed = Expectation(own[at].number, evolve(own[at].expect, breaks=breaks))
+    changed = Expectation(evolve(own[at].expect, breaks=breaks))
     return [*own[:at], changed, *own[at + 1 :]]
 
 

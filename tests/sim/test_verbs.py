@@ -13,7 +13,7 @@ from sim.pending import VerbFailed
 from sim.trace.kinds import Kind
 from sim.verbs import Cluster
 from sim.world import World, WorldError
-from tests.sim.worlds import SECOND_US, events, led_world, new_world, values_of
+from tests.sim.worlds import SECOND_US, events, led_world, new_world, of_fault, values_of
 
 Verb = Callable[[Cluster], Any]
 
@@ -87,6 +87,29 @@ def test_numbers_go_on_over_clients_of_one_name() -> None:
     cluster.produce("orders", 1, client="other").wait()
     assert list(world.producers) == ["p1", "p1.2", "other"]
     assert values_of(world, "b1") == [b"p1-0", b"p1-1", b"p1-2", b"p1-3", b"p1-4", b"other-0"]
+
+
+def test_what_strikes_a_client_strikes_all_of_its_name() -> None:
+    world, cluster = led_world()
+    cluster.produce("orders", 1).wait()
+    cluster.produce("orders", 1, acks=1).wait()
+    fault = cluster.cut("p1", "b1", both=True)
+    for acks, client in (("all", "p1"), (1, "p1.2"), (0, "p1.3")):
+        cluster.produce("orders", 1, acks=acks)
+        world.run_for(SECOND_US)
+        assert client in {each.args["from"] for each in of_fault(world, fault)}
+    cluster.heal(fault)
+    world.run_for(60 * SECOND_US)
+    written = values_of(world, "b1")
+    cluster.pause("p1")
+    for acks, idempotence in (("all", True), (1, None), ("all", False)):
+        cluster.produce("orders", 1, acks=acks, idempotence=idempotence)
+    world.run_for(SECOND_US)
+    assert values_of(world, "b1") == written
+    assert [each.node for each in events(world, Kind.PAUSE)] == ["p1", "p1.2", "p1.3", "p1.4"]
+    cluster.resume("p1")
+    world.run_for(SECOND_US)
+    assert len(values_of(world, "b1")) == len(written) + 3
 
 
 def test_nothing_to_send_is_done_at_once() -> None:
