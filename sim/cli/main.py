@@ -8,6 +8,7 @@ Left out: the commands.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -176,5 +177,8 @@ cli = Leaderfall(
 
 
 def main() -> NoReturn:
-    """The console script."""
+    """The console script; who ends the process in order gets what an interrupt at a key gives."""
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) is signal.SIG_DFL:
+            signal.signal(each, signal.default_int_handler)
     cli.main()

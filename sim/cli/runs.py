@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["carry_out"]
 
 _HOST_ERRORS: Final = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+    {
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EROFS,
+    }
 )
 
 
@@ -43,8 +52,9 @@ def carry_out(order: Order, settings: Settings) -> Ran:
     except KeyboardInterrupt:
         ran = _broken(order, settings, folder, Exit.INTERRUPTED, "interrupted")
     except Exception as error:  # noqa: BLE001 - whatever a run raises is a defect, and is told as one
-        if isinstance(error, OSError) and error.errno in _HOST_ERRORS and _is_of_host(error):
-            raise refused(folder.path, error) from None
+        host_error = _of_host(error)
+        if host_error is not None:
+            raise refused(folder.path, host_error) from None
         ran = _broken(order, settings, folder, Exit.INTERNAL, "error", error)
     else:
         document = document_of(order, settings, result)
@@ -79,11 +89,20 @@ def _run(order: Order, settings: Settings, folder: RunFolder) -> Result:
     )
 
 
-def _is_of_host(error: OSError) -> bool:
-    """Whether the machine's own disk is full, and not a simulated one."""
+def _of_host(error: Exception) -> OSError | None:
+    """What the machine itself refuses, and not a simulated disk: room, files that are open."""
+    from sim.real_files import HostFailed
     from storage.errors import StorageError
 
-    return not isinstance(error, StorageError)
+    found: BaseException | None = error
+    if isinstance(error, HostFailed):
+        # Said by the storage, of files below a simulated disk.
+        found = error.__cause__
+    elif isinstance(error, StorageError):
+        return None
+    while found is not None and not isinstance(found, OSError):
+        found = found.__cause__
+    return found if found is not None and found.errno in _HOST_ERRORS else None
 
 
 def _broken(

@@ -6,8 +6,10 @@ Left out: wrong scenario files (``tests.sim.scenario``), damaged traces (``test_
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,13 +18,14 @@ from sim.cli.exits import Exit
 from sim.cli.run_folders import RESULT
 from tests.sim.cli.tools import ROOT, SMALL, VARIANTS, call, write
 
+WORKLOAD = '[[workload]]\nname = "w"\nkind = "producer"\ntopic = "orders"\nrate = 9\n'
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
 
 
-def _shell(line: str) -> tuple[int, str]:
+def _shell(line: str, before: str = "") -> tuple[int, str]:
     """Exit code and standard error of ``leaderfall``, with what a shell does to its streams."""
-    command = f"{sys.executable} -m sim.cli {line}"
+    command = f"{before}{sys.executable} -m sim.cli {line}"
     done = subprocess.run(
         ["sh", "-c", command],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -99,6 +102,24 @@ def test_a_result_that_is_no_file_is_not_read(folder: Path, kind: str) -> None:
     assert (folder / "runs/small/0.2" / RESULT).is_file()
 
 
+@pytest.mark.parametrize(
+    ("limit", "options", "said"),
+    [
+        ("-f 20", "", "File too large"),
+        ("-f 1", "--trace-level digest", "File too large"),
+        ("-n 12", "", "Too many open files"),
+    ],
+)
+def test_a_machine_that_refuses_is_no_defect(
+    folder: Path, limit: str, options: str, said: str
+) -> None:
+    write(folder, SMALL.replace("count = 10", "count = 100"))
+    code, text = _shell(f"run {options} small.toml", before=f"ulimit {limit}; ")
+    assert code == Exit.USAGE
+    assert text.startswith('Error: "runs/small/.running-')
+    assert f"cannot be written: {said}" in text
+
+
 def test_a_trace_that_is_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     code, said = _shell("show pipe")
@@ -129,3 +150,25 @@ def test_completion_waits_for_no_file(folder: Path, kind: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("plain,one\n")
+
+
+# Signals -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_ended_in_order_is_kept(folder: Path, number: int) -> None:
+    write(folder, SMALL.replace('"3s"', '"20h"') + WORKLOAD, "long.toml")
+    with subprocess.Popen(
+        [sys.executable, "-m", "sim.cli", "run", "long.toml"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not [each for each in folder.glob("runs/*/.*/trace.jsonl") if each.stat().st_size]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(60) == Exit.INTERRUPTED
+    assert sorted(os.listdir(folder / "runs/small")) == ["0.interrupted", "latest"]
+    assert call("show", "runs/small/latest").exit_code == 0
