@@ -90,8 +90,8 @@ class OpenReport(Value):
         is_clean: a clean-close seal was there and matched.
         cuts: tails removed, see ``Cut``.
         epochs: ``(epoch, first offset)`` of the records that are there, as their batches say. It
-            begins where opening knows: with ``verify_epochs_at_open`` at the log start, else where
-            it began to read.
+            begins where opening knows: with ``verify_epochs_at_open`` at the log's start, else
+            where it began to read.
         dropped: names of whole segment files removed behind a cut.
         rebuilt: names of derived files that were missing or wrong and were written anew.
         removed: names of left-over files that were unlinked.

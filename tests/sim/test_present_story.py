@@ -6,6 +6,8 @@ a trace of level ``full`` are the machines' fields.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -21,7 +23,7 @@ from sim.trace.kinds import Kind
 from sim.trace.lines import Event
 from sim.world import World
 from tests.sim import stories
-from tests.sim.worlds import SECOND_US, led_world
+from tests.sim.worlds import SECOND_US, events, led_world
 
 RUNS = {"acks1": stories.acks1, "power_loss": stories.power_loss, "unclean": stories.unclean}
 IMAGES = ("lost", "kept", "drawn")
@@ -75,11 +77,9 @@ def test_the_logs_of_a_story_are_the_logs_of_the_world(name: str) -> None:
     assert_logs_are_those_of(story, world)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000), image=st.sampled_from(IMAGES), turns=st.integers(5, 32))
 @example(seed=9, image="drawn", turns=30).via("records that were truncated are there again")
-@example(seed=2, image="drawn", turns=7).via("the node where they are there again is off")
-@example(seed=1712, image="drawn", turns=7).via("only the size of a truncated file is there again")
 def test_the_logs_of_a_disturbed_world_are_told_as_they_are(
     seed: int, image: str, turns: int
 ) -> None:
@@ -87,7 +87,22 @@ def test_the_logs_of_a_disturbed_world_are_told_as_they_are(
     for node in ("b1", "b2", "b3"):
         if world.view().status(node) == "off":
             world.start(node)
-    world.run_for(10 * SECOND_US)
+    # Behind the last crash of the plan: where a batch was torn, only a start tells.
+    world.run_until(max(world.now_us, 30 * SECOND_US) + 2 * SECOND_US)
+    assert {world.view().status(node) for node in ("b1", "b2", "b3")} == {"running"}
+    assert_logs_are_those_of(stories.story_of(world), world)
+
+
+@pytest.mark.parametrize(
+    ("seed", "turns"), [pytest.param(2, 17, id="the-bytes"), pytest.param(1712, 7, id="the-size")]
+)
+def test_what_a_truncation_took_and_is_there_again_is_told_while_the_node_is_off(
+    seed: int, turns: int
+) -> None:
+    world = disturbed(seed, level="events", image="drawn", turns=turns)
+    world.run_until(20 * SECOND_US)
+    assert world.view().status("b3") == "off"
+    assert any(event.args["how"] == "lost" for event in events(world, Kind.LOST, node="b3"))
     assert_logs_are_those_of(stories.story_of(world), world)
 
 
@@ -153,7 +168,7 @@ def test_arguments_from_outside_are_not_believed() -> None:
     events = disturbed(4, level="events").trace.events()
     kinds = {event.kind for event in events}
     assert len(kinds) > 25
-    wrong = (None, "x", -7, [], {"a": 1}, True, 1 << 70, [["b1"], 3])
+    wrong: tuple[Any, ...] = (None, "x", -7, [], {"a": 1}, True, 1 << 70, [["b1"], 3])
     for turn, value in enumerate(wrong):
         strange = [
             event._replace(
