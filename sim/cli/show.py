@@ -97,7 +97,7 @@ def trace_path(text: str) -> Path:
         if not path.is_dir():
             return path
         if not (path / TRACE_NAME).exists():
-            inside = sorted(each.parent.name for each in path.glob(f"*/{TRACE_NAME}"))
+            inside = [each.parent.name for each in sorted(path.glob(f"*/{TRACE_NAME}"))]
             hints = [f"Runs in it: {', '.join(map(shown, inside[:_RUNS_MAX]))}."] if inside else []
             raise UserError(f'The folder "{shown(text)}" has no {TRACE_NAME}.', *hints)
         return path / TRACE_NAME

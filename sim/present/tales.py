@@ -137,10 +137,10 @@ class Tale:
         holders = self._holders(ack.n)
         isr = self.partition.isrs.at(ack.n)
         who = listed(map(name, holders))
-        it, they_were = ("it", "it was") if is_one else ("them", "they were")
+        it = "it" if is_one else "them"
         if ack.acks == -1 and isr is not None and len(isr) == 1:
             alone = name(isr[0])
-            self._because(f"the ISR was {alone} alone when {they_were} acknowledged")
+            self._because(f"the ISR was {alone} alone when the acknowledgement was due")
             return (
                 f"With acks=all a leader waits for every member of the ISR, and that was {alone} "
                 f"alone{self._isr_since(ack.n)}: {who} had {it}, nobody else."

@@ -172,7 +172,9 @@ def _error(story: Story, group: list[Happening]) -> Said:
 def _disk_error(story: Story, group: list[Happening]) -> Said:
     args = group[0].data
     operation, file = name(text(args, "operation")), name(text(args, "file"))
-    found = f"{name(group[0].node)}: {operation} of {file} fails: {name(text(args, 'error'))}"
+    error, fault = text(args, "error"), text(args, "fault")
+    found = f"{name(group[0].node)}: {operation} of {file} "
+    found += f"fails: {name(error)}" if error or not fault else f"is struck by {name(fault)}"
     return found, "bad", 1, "disk error"
 
 

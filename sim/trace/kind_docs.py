@@ -214,8 +214,8 @@ KINDS: Final[dict[Kind, KindDoc]] = {
         },
     ),
     Kind.DISK_ERROR: KindDoc(
-        "a call of the disk fails",
-        {"operation": "name of the call", "file": _FILE, "error": "name of the errno"},
+        "a fault strikes a call of the disk",
+        {"operation": "name of the call", "file": _FILE},
     ),
     Kind.BACKGROUND: KindDoc(
         "work that was due behind a call is done",

@@ -125,7 +125,7 @@ def test_an_unclean_election_is_explained_by_the_isr() -> None:
     assert (records.base, records.end, records.epoch) == (10, 31, 0)
     told = chain(story, records)
     assert "in an unclean election, because b1 had answered" in told.summary
-    assert "the ISR was b1 alone when they were acknowledged" in told.summary
+    assert "the ISR was b1 alone when the acknowledgement was due" in told.summary
     text = " ".join(each.text for each in told.sentences)
     assert "when b2 and b3 had left it: b1 had them, nobody else." in text
     assert "b2 did not have them, and was not in the ISR (b1): an unclean election." in text
