@@ -64,7 +64,7 @@ class BrokerLife:
         )
 
     def _deadline_us(self, now: Now) -> int:
-        return now.mono_us + self._core.config.request_timeout_ms * 1_000
+        return now.timer_us + self._core.config.request_timeout_ms * 1_000
 
     # Registration ------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class BrokerLife:
         )
         self._pulling = request.correlation_id
         fx.send(self._core.controller, request)
-        fx.arm(("metadata-timeout",), self._deadline_us(now))
+        fx.arm(("metadata-timeout",), self._deadline_us(now), now.timer_clock)
 
     def on_metadata(self, now: Now, response: MetadataFetchResponse, fx: Effects) -> None:
         """Apply records that follow on the image, or a snapshot ahead of it; drop anything else."""
@@ -151,7 +151,7 @@ class BrokerLife:
             self.pull(now, fx)
         else:
             interval_us = self._core.config.broker_heartbeat_interval_ms * 1_000
-            fx.arm(("metadata-timeout",), now.mono_us + interval_us)
+            fx.arm(("metadata-timeout",), now.timer_us + interval_us, now.timer_clock)
 
     # Heartbeats --------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class BrokerLife:
         interval_us = self._core.config.broker_heartbeat_interval_ms * 1_000
         if self._pulling is not None:
             self._pulling = None
-            fx.arm(("metadata-timeout",), now.mono_us + interval_us)
+            fx.arm(("metadata-timeout",), now.timer_us + interval_us, now.timer_clock)
         if self._beating is not None:
             self._beating = None
             fx.disarm(("heartbeat-timeout",))

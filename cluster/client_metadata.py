@@ -120,22 +120,22 @@ class ClientMetadata:
         """Keep this topic fresh from now on; asks at once where it is new."""
         if topic not in self._wanted:
             self._wanted[topic] = None
-            self._arm(fx, now.mono_us if self._attempt_us is None else self._earliest(now))
+            self._arm(now, fx, now.timer_us if self._attempt_us is None else self._earliest(now))
 
     def request_update(self, now: Now, fx: Effects) -> None:
         """Ask as soon as the back-off allows: what is known did not work."""
         if self._wanted and self._waiting_id is None:
-            self._arm(fx, self._earliest(now))
+            self._arm(now, fx, self._earliest(now))
 
     def _earliest(self, now: Now) -> int:
         if self._attempt_us is None:
-            return now.mono_us
-        return max(now.mono_us, self._attempt_us + self._backoff_us)
+            return now.timer_us
+        return max(now.timer_us, self._attempt_us + self._backoff_us)
 
-    def _arm(self, fx: Effects, at_us: int) -> None:
+    def _arm(self, now: Now, fx: Effects, at_us: int) -> None:
         if self._armed_us is None or at_us < self._armed_us:
             self._armed_us = at_us
-            fx.arm(METADATA_TIMER, at_us)
+            fx.arm(METADATA_TIMER, at_us, now.timer_clock)
 
     def on_timer(self, now: Now, fx: Effects) -> None:
         """``METADATA_TIMER`` is due."""
@@ -145,7 +145,7 @@ class ClientMetadata:
         broker = self._brokers[self._next_broker]
         self._next_broker = (self._next_broker + 1) % len(self._brokers)
         self._waiting_id = self._requests.correlations.take()
-        self._attempt_us = now.mono_us
+        self._attempt_us = now.timer_us
         request = MetadataRequest(self._waiting_id, tuple(sorted(self._wanted)))
         self._requests.send(now, fx, broker, request)
 
@@ -153,7 +153,7 @@ class ClientMetadata:
         """No answer came: the next broker is asked after the back-off."""
         if request.correlation_id == self._waiting_id:
             self._waiting_id = None
-            self._arm(fx, self._earliest(now))
+            self._arm(now, fx, self._earliest(now))
 
     def stop(self, fx: Effects) -> None:
         """Ask no more."""
@@ -170,9 +170,9 @@ class ClientMetadata:
             if topic.topic in self._wanted and topic.topic_id and _is_usable(topic):
                 self._take_topic(topic, response.metadata_offset)
         if all(self._is_complete(topic) for topic in self._wanted):
-            self._arm(fx, now.mono_us + self._max_age_us)
+            self._arm(now, fx, now.timer_us + self._max_age_us)
         else:
-            self._arm(fx, self._earliest(now))
+            self._arm(now, fx, self._earliest(now))
 
     def _is_complete(self, topic: str) -> bool:
         found = self._topics.get(topic)

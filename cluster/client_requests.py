@@ -96,7 +96,8 @@ class ClientRequests:
         """Send a request that is answered; its correlation id was taken from ``correlations``."""
         self._in_flight[request.correlation_id] = InFlight(peer, request)
         fx.send(peer, request)
-        fx.arm((REQUEST_TIMER, peer, request.correlation_id), now.mono_us + self.timeout_us, "mono")
+        key = REQUEST_TIMER, peer, request.correlation_id
+        fx.arm(key, now.timer_us + self.timeout_us, now.timer_clock)
 
     def answered(self, fx: Effects, src: str, response: Message) -> Message | None:
         """The request that ``response`` answers, which waits no longer; None: drop the answer."""

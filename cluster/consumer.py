@@ -302,7 +302,7 @@ class Consumer(Machine):
         due: dict[tuple[str, Phase], list[tuple[AssignedPartition, LeaderAndEpoch]]] = {}
         for found in self._partitions.values():
             place = found.place
-            if place is None or not self._wants(found) or found.not_before_us > now.mono_us:
+            if place is None or not self._wants(found) or found.not_before_us > now.timer_us:
                 continue
             if found.phase is Phase.RESET and self.config.auto_offset_reset == "none":
                 self._keeper.lose(found, place, ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -346,13 +346,13 @@ class Consumer(Machine):
         times = []
         for found in self._partitions.values():
             if found.phase is Phase.FETCH and not self._wants(found):
-                times.append(now.mono_us + self._backoff_us)
-            elif self._wants(found) and found.not_before_us > now.mono_us:
+                times.append(now.timer_us + self._backoff_us)
+            elif self._wants(found) and found.not_before_us > now.timer_us:
                 times.append(found.not_before_us)
         at_us = min(times, default=None)
         if at_us is not None and (self._wake_us is None or at_us < self._wake_us):
             self._wake_us = at_us
-            fx.arm(_WAKE_TIMER, at_us)
+            fx.arm(_WAKE_TIMER, at_us, now.timer_clock)
 
     # Answers -----------------------------------------------------------------------------------
 
@@ -389,7 +389,7 @@ class Consumer(Machine):
         """Unless all is well, ask again behind the back-off, with new metadata if that may help."""
         if error is ErrorCode.NONE:
             return
-        found.not_before_us = now.mono_us + self._backoff_us
+        found.not_before_us = now.timer_us + self._backoff_us
         if error not in _SAME_LEADER:
             self._metadata.request_update(now, fx)
 

@@ -10,18 +10,17 @@ Left out: carrying them out (package ``sim``).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 from attrs import frozen
 
 from cluster.messages import Message
-from cluster.names import TopicIdPartition
+from cluster.names import Clock, TopicIdPartition
 from storage.log_durability import FlushToken, Work
 
 __all__ = [
     "Arm",
     "Background",
-    "Clock",
     "Disarm",
     "Disconnect",
     "Effect",
@@ -35,7 +34,6 @@ __all__ = [
     "Yield",
 ]
 
-Clock = Literal["mono", "wall"]
 TimerKey = tuple[str | int | TopicIdPartition, ...]
 """A timer's name; the first part says what it is for. Arming a key again replaces its deadline."""
 

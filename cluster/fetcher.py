@@ -101,7 +101,7 @@ class Fetcher:
         due = [
             (partition, fetch)
             for partition, fetch in sorted(self.partitions.items())
-            if fetch.not_before_us <= now.mono_us
+            if fetch.not_before_us <= now.timer_us
         ]
         for state in _ASKED_IN_ORDER:
             asking = [each for each in due if each[1].state is state]
@@ -114,7 +114,7 @@ class Fetcher:
                 return
         rests = [p.not_before_us for p in self.partitions.values() if p.not_before_us > 0]
         if rests:
-            fx.arm(("fetch-backoff", self.leader), min(rests))
+            fx.arm(("fetch-backoff", self.leader), min(rests), now.timer_clock)
 
     def _fetch(self, ready: list[tuple[TopicIdPartition, PartitionFetch]]) -> Message:
         config = self.core.config
@@ -176,7 +176,7 @@ class Fetcher:
         self._asked = {p: (fetch.fetch_offset, fetch.leader_epoch) for p, fetch in asking}
         fx.send(self.leader, message)
         timeout_us = self.core.config.request_timeout_ms * 1_000
-        fx.arm(("fetch-timeout", self.leader), now.mono_us + timeout_us)
+        fx.arm(("fetch-timeout", self.leader), now.timer_us + timeout_us, now.timer_clock)
 
     # Answers -----------------------------------------------------------------------------------
 
@@ -244,7 +244,7 @@ class Fetcher:
             fx.note("replica-failed", partition=str(partition), leader=self.leader)
 
     def _rest(self, now: Now, fetch: PartitionFetch) -> None:
-        fetch.not_before_us = now.mono_us + self.core.config.replica_fetch_backoff_ms * 1_000
+        fetch.not_before_us = now.timer_us + self.core.config.replica_fetch_backoff_ms * 1_000
 
     def synced(self, now: Now, partition: TopicIdPartition, fx: Effects) -> None:
         """A flush is done: the partition fetches on if no other is under way."""

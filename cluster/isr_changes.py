@@ -93,13 +93,15 @@ class IsrChanges:
         self._waiting.clear()
         self._sent = request
         fx.send(self._core.controller, request)
-        fx.arm((TIMEOUT,), now.mono_us + self._core.config.request_timeout_ms * 1_000)
+        fx.arm(
+            (TIMEOUT,), now.timer_us + self._core.config.request_timeout_ms * 1_000, now.timer_clock
+        )
 
     def on_disconnected(self, now: Now, fx: Effects) -> None:
         """The connection to the controller is gone: ask again in a moment."""
         if self._sent is not None:
             self._take_back()
-            fx.arm((TIMEOUT,), now.mono_us + RETRY_US)
+            fx.arm((TIMEOUT,), now.timer_us + RETRY_US, now.timer_clock)
 
     def on_timer(self, now: Now, fx: Effects) -> None:
         """No answer came, or it is time to try again: ask for what is still proposed."""
@@ -133,7 +135,7 @@ class IsrChanges:
                 error = ErrorCode.UNKNOWN_SERVER_ERROR
             is_retried |= self._take(now, change, answer, error, fx)
         if is_retried:
-            fx.arm((TIMEOUT,), now.mono_us + RETRY_US)
+            fx.arm((TIMEOUT,), now.timer_us + RETRY_US, now.timer_clock)
         else:
             self._send(now, fx)
 

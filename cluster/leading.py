@@ -52,7 +52,7 @@ class Leading:
         assert leader is not None
         remote = leader.followers[follower]
         leo = replica.opened.leo
-        remote.caught_up = caught_up(remote.caught_up, now.wall_us, asked.fetch_offset, leo)
+        remote.caught_up = caught_up(remote.caught_up, now.timer_us, asked.fetch_offset, leo)
         remote.leo = asked.fetch_offset
         remote.log_start_offset = asked.log_start_offset
         remote.broker_epoch = broker_epoch
@@ -79,7 +79,7 @@ class Leading:
         end = replica.synced_end
         if end <= replica.high_watermark:
             return
-        since_us = now.wall_us - self._core.config.replica_lag_time_max_ms * 1_000
+        since_us = now.timer_us - self._core.config.replica_lag_time_max_ms * 1_000
         risen = high_watermark(
             replica.high_watermark,
             end,
@@ -190,7 +190,7 @@ class Leading:
         for name in leader.isr.isr:
             remote = leader.followers.get(name)
             if remote is None or not is_out_of_sync(
-                remote.leo, leo, remote.caught_up.caught_up_us, now.wall_us, lag_us
+                remote.leo, leo, remote.caught_up.caught_up_us, now.timer_us, lag_us
             ):
                 stays.append(name)
         if tuple(stays) != leader.isr.isr:
@@ -218,7 +218,7 @@ class Leading:
                 before[name].leo if name in before else -1,
                 before[name].log_start_offset if name in before else -1,
                 before[name].broker_epoch if name in before else NO_BROKER_EPOCH,
-                CaughtUp(now.wall_us if name in isr else 0),
+                CaughtUp(now.timer_us if name in isr else 0),
             )
             for name in names
             if name != self._core.name

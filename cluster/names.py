@@ -8,7 +8,7 @@ Left out: messages (``cluster.messages``) and what nodes know of each other (``c
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 __all__ = [
     "ADMIN",
@@ -18,6 +18,7 @@ __all__ = [
     "NO_BROKER_EPOCH",
     "NO_EPOCH",
     "NO_OFFSET",
+    "Clock",
     "Now",
     "TopicIdPartition",
 ]
@@ -34,16 +35,29 @@ LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
 
 
+Clock = Literal["mono", "wall"]
+"""Of a host. The monotonic one never goes back; the wall clock may step."""
+
+
 class Now(NamedTuple):
     """Both clocks of one host, in integer microseconds.
 
     Attributes:
         mono_us: monotonic clock; never goes back.
         wall_us: wall clock; may step.
+        timer_clock: which of them the timers follow that Kafka has on the wall clock: those of
+            clients, fetchers, requests to the controller, and the lag of replicas (FAULTS C.3).
+            ``mono`` is the safe choice, which Kafka does not offer.
     """
 
     mono_us: int
     wall_us: int
+    timer_clock: Clock = "wall"
+
+    @property
+    def timer_us(self) -> int:
+        """What ``timer_clock`` shows."""
+        return self.wall_us if self.timer_clock == "wall" else self.mono_us
 
     @property
     def wall_ms(self) -> int:

@@ -169,7 +169,7 @@ class Producer(Machine):
         self._buffered += 1
         self._metadata.want(now, fx, topic)
         self._queues.add(
-            PendingRecord(operation, topic, partition, record, size_bytes, now.mono_us)
+            PendingRecord(operation, topic, partition, record, size_bytes, now.timer_us)
         )
         # More may be sent in this instant: a batch that is not full waits for the timer.
         self._advance(now, fx, is_sending=True)
@@ -239,23 +239,23 @@ class Producer(Machine):
         if self._queues.unrouted:
             self._metadata.request_update(now, fx)
         if self._is_stopping and not self._buffered:
-            self._stop(fx)
+            self._stop(now, fx)
             return
-        self._arm(fx, _DRAIN_TIMER, self._next_ready_us(now.mono_us + (not is_sending)))
-        self._arm(fx, _DELIVERY_TIMER, self._queues.next_deadline_us())
+        self._arm(now, fx, _DRAIN_TIMER, self._next_ready_us(now.timer_us + (not is_sending)))
+        self._arm(now, fx, _DELIVERY_TIMER, self._queues.next_deadline_us())
 
-    def _stop(self, fx: Effects) -> None:
+    def _stop(self, now: Now, fx: Effects) -> None:
         if self._is_stopped:
             return
         self._is_stopped = True
         self._requests.give_up_all(fx)
         self._metadata.stop(fx)
         for key in (_DRAIN_TIMER, _DELIVERY_TIMER):
-            self._arm(fx, key, None)
+            self._arm(now, fx, key, None)
         fx.disarm(IDENTITY_TIMER)
         fx.stopped()
 
-    def _arm(self, fx: Effects, key: TimerKey, at_us: int | None) -> None:
+    def _arm(self, now: Now, fx: Effects, key: TimerKey, at_us: int | None) -> None:
         if at_us == self._armed.get(key):
             return
         if at_us is None:
@@ -263,7 +263,7 @@ class Producer(Machine):
             fx.disarm(key)
         else:
             self._armed[key] = at_us
-            fx.arm(key, at_us)
+            fx.arm(key, at_us, now.timer_clock)
 
     # Requests ----------------------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class Producer(Machine):
             if leader is not None:
                 queue.move_to(leader.partition)
             batch = self._candidate(queue)
-            if batch is None or self._ready_us(queue, batch) > now.mono_us:
+            if batch is None or self._ready_us(queue, batch) > now.timer_us:
                 continue
             if only_full and queue.is_open(batch):
                 continue
@@ -392,7 +392,7 @@ class Producer(Machine):
         if batch.has_sequence and batch.producer_epoch != self._identity.producer_epoch:
             # Only without ``bump_epoch_only_when_idle``: an epoch began while this was in flight.
             batch.drop_sequence()
-        batch.not_before_us = now.mono_us + backoff_us(batch.attempts, *self._backoff_us)
+        batch.not_before_us = now.timer_us + backoff_us(batch.attempts, *self._backoff_us)
         self._metadata.request_update(now, fx)
 
     def _on_out_of_order(
@@ -440,7 +440,7 @@ class Producer(Machine):
     def _expire(self, now: Now) -> None:
         """End what has waited for its delivery timeout; in flight, an attempt is in doubt."""
         for queue in self._queues:
-            while queue.batches and queue.batches[0].deadline_us <= now.mono_us:
+            while queue.batches and queue.batches[0].deadline_us <= now.timer_us:
                 batch = queue.batches[0]
                 is_flying = batch.peer is not None
                 batch.is_doubtful |= is_flying
@@ -450,7 +450,7 @@ class Producer(Machine):
                     error = ErrorCode.REQUEST_TIMED_OUT
                 leader = self._leader(queue)
                 self._end(queue, batch, kind, leader and leader.partition, error)
-        for operation in self._queues.expire_unrouted(now.mono_us):
+        for operation in self._queues.expire_unrouted(now.timer_us):
             self._buffered -= 1
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             self._outcomes.append(Outcome(operation, OutcomeKind.REJECTED, None, error_code=error))

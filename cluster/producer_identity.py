@@ -70,7 +70,7 @@ class ProducerIdentity:
             return
         self._waiting_id = None
         wait_us = backoff_us(self._attempts, self._backoff_us, self._backoff_max_us)
-        fx.arm(IDENTITY_TIMER, now.mono_us + wait_us)
+        fx.arm(IDENTITY_TIMER, now.timer_us + wait_us, now.timer_clock)
 
     def on_response(
         self,

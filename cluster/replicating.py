@@ -100,7 +100,7 @@ class Replicating:
         fx: Effects,
     ) -> Step:
         guards = self._core.guards
-        if fetch.state is not FetchState.FETCHING or fetch.not_before_us > now.mono_us:
+        if fetch.state is not FetchState.FETCHING or fetch.not_before_us > now.timer_us:
             return Step.DROPPED
         if not is_expected(
             requested_offset=asked[0],

@@ -42,14 +42,14 @@ class Upkeep:
         }
 
     def start(self, now: Now, fx: Effects) -> None:
-        """Arm the timers. The lag is judged by the wall clock, as in Kafka (FAULTS C.3)."""
+        """Arm the timers. The lag is judged by the clock of ``Now.timer_clock``."""
         for kind in self._tasks:
             self._arm(now, kind, fx)
 
     def _arm(self, now: Now, kind: str, fx: Effects) -> None:
         interval_us = self._tasks[kind][0] * 1_000
         if kind == "isr-shrink":
-            fx.arm((kind,), now.wall_us + interval_us, "wall")
+            fx.arm((kind,), now.timer_us + interval_us, now.timer_clock)
         else:
             fx.arm((kind,), now.mono_us + interval_us)
 

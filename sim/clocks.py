@@ -14,16 +14,14 @@ Left out: when clocks change (``sim.world``), and the draws behind a late timer.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
-from cluster.names import Now
+from cluster.names import Clock, Now
 
-__all__ = ["WALL_START_US", "Clock", "HostClock"]
+__all__ = ["WALL_START_US", "HostClock"]
 
 WALL_START_US: Final = 1_767_225_600_000_000
 """2026-01-01T00:00:00Z."""
-
-Clock = Literal["mono", "wall"]
 
 _SCALE = 1_000_000
 _JITTER_PPM_MAX = 100_000
@@ -34,6 +32,7 @@ class HostClock:
 
     Attributes:
         generation: how many changes were made.
+        timer_clock: see ``Now``.
         jitter_ppm: by how much of its waiting time a timer may be late, 0 to 100,000.
     """
 
@@ -49,10 +48,17 @@ class HostClock:
         "_wall_rate",
         "generation",
         "jitter_ppm",
+        "timer_clock",
     )
 
     def __init__(
-        self, *, offset_us: int = 0, wall_ppm: int = 0, mono_ppm: int = 0, jitter_ppm: int = 0
+        self,
+        *,
+        offset_us: int = 0,
+        wall_ppm: int = 0,
+        mono_ppm: int = 0,
+        jitter_ppm: int = 0,
+        timer_clock: Clock = "wall",
     ) -> None:
         """Clocks at virtual time 0.
 
@@ -62,6 +68,7 @@ class HostClock:
         if not 0 <= jitter_ppm <= _JITTER_PPM_MAX:
             raise ValueError(f"jitter_ppm is {jitter_ppm}, allowed is 0..{_JITTER_PPM_MAX}")
         self.jitter_ppm = jitter_ppm
+        self.timer_clock = timer_clock
         self.generation = 0
         self._since_us = 0
         self._mono = 0
@@ -80,6 +87,7 @@ class HostClock:
         return Now(
             (self._mono + passed * self._mono_rate) // _SCALE,
             (self._wall + passed * self._wall_rate) // _SCALE,
+            self.timer_clock,
         )
 
     def due(self, clock: Clock, at_us: int, t_us: int) -> int | None:

@@ -19,7 +19,7 @@ from cluster.config import BrokerConfig, ControllerConfig, TopicConfig
 from cluster.controller import Controller
 from cluster.guards import Guards
 from cluster.machine import Machine
-from cluster.names import CONTROLLER
+from cluster.names import CONTROLLER, Clock
 from sim.clocks import HostClock
 from sim.disk_names import NamesMode
 from sim.disk_speed import DiskSpeed
@@ -143,6 +143,7 @@ class ClusterConfig:
         topic: what topics have that set nothing themselves.
         cpu_us: range of the CPU time of one handler, from which it is drawn.
         background_us: range of the delay of background work.
+        timer_clock: see ``cluster.names.Now``.
         clocks: by node; nodes that are not named keep perfect time.
     """
 
@@ -155,6 +156,7 @@ class ClusterConfig:
     disk: DiskConfig = field(factory=DiskConfig)
     cpu_us: tuple[int, int] = (5, 50)
     background_us: tuple[int, int] = (1_000, 20_000)
+    timer_clock: Clock = "wall"
     clocks: Mapping[str, ClockConfig] = field(factory=dict)
     make_broker: BrokerFactory = Broker
     make_controller: ControllerFactory = Controller
@@ -163,6 +165,11 @@ class ClusterConfig:
         _require(
             1 <= self.brokers <= _BROKERS_MAX,
             f"brokers is {self.brokers}, allowed is 1..{_BROKERS_MAX}",
+        )
+        clocks = get_args(Clock)
+        _require(
+            self.timer_clock in clocks,
+            f"timer_clock is {self.timer_clock!r}, allowed are {', '.join(clocks)}",
         )
         for name in ("cpu_us", "background_us"):
             _require_range(name, getattr(self, name))

@@ -81,7 +81,7 @@ class Operator(Machine):
         correlation_id = self._correlations.take()
         self._asked[correlation_id] = number
         fx.send(to, evolve(message, correlation_id=correlation_id))
-        fx.arm(("retry", number), now.mono_us + RETRY_US)
+        fx.arm(("retry", number), now.timer_us + RETRY_US, now.timer_clock)
 
     def on_message(self, now: Now, src: str, message: Message, fx: Effects) -> None:
         number = self._asked.pop(message.correlation_id, None)

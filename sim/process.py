@@ -25,7 +25,6 @@ from attrs import define, field
 from cluster.effects import (
     Arm,
     Background,
-    Clock,
     Disarm,
     Disconnect,
     Effect,
@@ -40,7 +39,7 @@ from cluster.effects import (
 from cluster.lanes import Lane, lane_of_message, lane_of_timer, lane_of_work
 from cluster.machine import Machine
 from cluster.message import Message
-from cluster.names import TopicIdPartition
+from cluster.names import Clock, TopicIdPartition
 from sim.disk_core import PowerCut, ProcessKill
 from sim.meter import DiskCall, Meter, Put, Strike
 from sim.plain import plain_items

@@ -122,6 +122,7 @@ class World:
                 wall_ppm=clock.wall_ppm,
                 mono_ppm=clock.mono_ppm,
                 jitter_ppm=clock.jitter_ppm,
+                timer_clock=self.config.timer_clock,
             ),
             is_single_lane=name not in self.config.names,
             disk=self._new_disk(name) if has_disk else None,
@@ -201,7 +202,14 @@ class World:
         return True
 
     def run_until(self, at_us: int) -> None:
-        """Do everything that is due up to a time, that included, and go there."""
+        """Do everything that is due up to a time, that included, and go there.
+
+        Raises:
+            WorldError: it is no integer.
+        """
+        # A float would spread from here into every time of the world.
+        if at_us.__class__ is not int:
+            raise WorldError(f"at_us is {at_us!r}, allowed is an integer")
         while (due_us := self.timeline.next_us()) is not None and due_us <= at_us:
             self.step()
         self.timeline.advance(at_us)
@@ -212,6 +220,8 @@ class World:
 
     def run_until_true(self, holds: Callable[[], bool], within_us: int) -> bool:
         """Go on until a condition holds behind an entry, at most so long; whether it did."""
+        if within_us.__class__ is not int:
+            raise WorldError(f"within_us is {within_us!r}, allowed is an integer")
         end_us = self.now_us + within_us
         while not holds():
             due_us = self.timeline.next_us()

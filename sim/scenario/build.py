@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from cluster.config import BrokerConfig, ControllerConfig, TopicConfig
 from cluster.guards import Guards
+from cluster.names import Clock
 from cluster.truncation import TruncationMode
 from sim.cluster_config import ClockConfig, ClusterConfig, DiskConfig
 from sim.disk_names import NamesMode
@@ -166,6 +167,7 @@ def _config_of(cluster: ClusterKeys) -> ClusterConfig:
         ),
         cpu_us=cluster.cpu,
         background_us=cluster.background,
+        timer_clock=_timer_clock(cluster.timer_clock),
         clocks={
             node: ClockConfig(
                 offset_us=clock.offset_us,
@@ -176,6 +178,10 @@ def _config_of(cluster: ClusterKeys) -> ClusterConfig:
             for node, clock in cluster.clocks.items()
         },
     )
+
+
+def _timer_clock(text: str) -> Clock:
+    return "mono" if text == "mono" else "wall"
 
 
 def _names_mode(text: str) -> NamesMode:

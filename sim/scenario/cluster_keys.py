@@ -145,6 +145,11 @@ class ClusterKeys:
     scheduler: str = item(
         Choice(("fifo", "seeded", "pct")), "the order of what happens at one time", default="fifo"
     )
+    timer_clock: str = item(
+        Choice(("wall", "mono")),
+        "of the timers that Kafka has on the wall clock; mono is safe where clocks step",
+        default="wall",
+    )
     clocks: dict[str, Clock] = item(
         MapOf(_clock_pair, {"$ref": "#/$defs/Clock"}), "by node", factory=dict
     )

@@ -44,8 +44,8 @@ REPLICATION: Final = (
         "A2",
         "a new leader takes outsiders for caught up",
         "cluster/leading.py",
-        "CaughtUp(now.wall_us if name in isr else 0),",
-        "CaughtUp(now.wall_us),",
+        "CaughtUp(now.timer_us if name in isr else 0),",
+        "CaughtUp(now.timer_us),",
         "tests/cluster/test_leader_promotion.py::"
         "test_a2_a_new_leader_knows_no_positions_and_members_are_caught_up_now",
     ),

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from cluster.effects import Arm
 from sim import faults
 from sim.cluster_config import ClockConfig
 from sim.network_rules import Cut
 from sim.plans import end
+from sim.process import Process
 from sim.trace.kinds import Kind
 from sim.verbs import Cluster
 from sim.world import World
@@ -196,3 +198,96 @@ def test_a_clock_that_is_changed_draws_no_jitter_of_other_timers() -> None:
         timers = events(world, Kind.TIMER, node="b2")
         beats.append([each.t_us for each in timers if each.args["key"] == "heartbeat"])
     assert beats[0] == beats[1]
+
+
+# Which clock ----------------------------------------------------------------------------------
+
+ON_WALL = {
+    "alter-partition",
+    "delivery",
+    "drain",
+    "fetch-backoff",
+    "fetch-timeout",
+    "init-producer-id",
+    "isr-shrink",
+    "metadata",
+    "metadata-timeout",
+    "request",
+    "retry",
+    "wake",
+}
+ON_MONO = {"fetch", "heartbeat", "heartbeat-timeout", "produce", "register", "session"}
+
+
+@pytest.mark.parametrize("timer_clock", ["wall", "mono"])
+def test_each_timer_names_the_clock_that_kafka_has_it_on(
+    timer_clock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS C.3; ``mono`` is the switch to the safe choice, for all of them."""
+    armed: dict[str, set[str]] = {}
+    arm = Process._arm
+
+    def note(process: Process, effect: Arm, number: int) -> None:
+        armed.setdefault(str(effect.key[0]), set()).add(effect.clock)
+        arm(process, effect, number)
+
+    monkeypatch.setattr(Process, "_arm", note)
+    world, cluster = lagging_world(timer_clock=timer_clock)
+    world.run_for(2 * LAG_US)
+    assert world.view().isr("orders") == ("b1", "b3")
+    end(world, "cut")
+    world.crash("c1")
+    cluster.consume("orders", 20)
+    cluster.produce("orders", 3, client="p2")
+    world.run_for(SECOND_US)
+    world.start("c1")
+    world.run_for(SECOND_US)
+    cluster.produce("orders", 3)
+    world.run_for(5)
+    world.crash("b1")
+    world.run_for(60 * SECOND_US)
+    for name in ON_WALL:
+        assert armed.pop(name) == {timer_clock}, name
+    for name in ON_MONO:
+        assert armed.pop(name) == {"mono"}, name
+    assert {clock for each in armed.values() for clock in each} == {"mono"}, armed
+
+
+@pytest.mark.parametrize(("timer_clock", "is_struck"), [("wall", True), ("mono", False)])
+def test_a_step_forward_ends_what_waits_by_the_wall_clock(
+    timer_clock: str, *, is_struck: bool
+) -> None:
+    """A fetch that the leader holds is given up, and asked anew; nothing is lost by it."""
+    world, cluster = led_world(timer_clock=timer_clock)
+    cluster.produce("orders", 3).wait()
+    world.run_for(SECOND_US)
+    count = world.trace.count
+    begun = strike(world, faults.ClockStep(id="step", node="b2", by_us=3_600 * SECOND_US))
+    world.run_for(SECOND_US)
+    due = [
+        each
+        for each in events(world, Kind.TIMER, node="b2")
+        if each.n > count and each.args["key"].startswith("fetch-timeout")
+    ]
+    assert [(each.t_us, each.args["clock"]) for each in due] == (
+        [(begun.t_us, "wall")] if is_struck else []
+    )
+    cluster.produce("orders", 2).wait()
+    world.run_for(5 * SECOND_US)
+    assert world.view().isr("orders") == ("b1", "b2", "b3")
+    assert len(world.view().records("b2", "orders")) == 5
+
+
+def test_a_step_back_lets_a_fetch_that_nobody_answers_wait_until_the_clock_has_caught_up() -> None:
+    world, _ = led_world()
+    world.run_for(SECOND_US)
+    edges = (("b1", "b2"),)
+    strike(world, Cut(id="cut", edges=edges, in_flight="drop"))
+    strike(world, faults.ClockStep(id="step", node="b2", by_us=-600 * SECOND_US))
+    count = world.trace.count
+    world.run_for(300 * SECOND_US)
+    assert not [
+        each
+        for each in events(world, Kind.TIMER, node="b2")
+        if each.n > count and each.args["key"].startswith("fetch-timeout")
+    ]

@@ -233,3 +233,8 @@ def test_factories_are_told_what_their_node_is() -> None:
     world.crash("b2")
     world.start("b2")
     assert told == [("b1", 0, "c1"), ("b2", 0, "c1"), ("b2", 1, "c1")]
+
+
+def test_a_clock_that_hosts_do_not_have_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match="timer_clock is 'sun', allowed are mono, wall"):
+        ClusterConfig(timer_clock="sun")  # type: ignore[arg-type]

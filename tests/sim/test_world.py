@@ -287,3 +287,16 @@ def test_every_level_of_a_trace_gives_the_same_digest() -> None:
         Cluster(world).produce("orders", 5).wait()
         digests.add(world.trace.digest())
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize("wrong", [1.5, 1.0, "1", None])
+def test_time_goes_on_by_whole_microseconds(wrong: Any) -> None:
+    world = World(seed=4)
+    world.run_for(5)
+    with pytest.raises((WorldError, TypeError)):
+        world.run_for(wrong)
+    with pytest.raises(WorldError, match="allowed is an integer"):
+        world.run_until(wrong)
+    with pytest.raises(WorldError, match="allowed is an integer"):
+        world.run_until_true(lambda: True, wrong)
+    assert world.now_us == 5
