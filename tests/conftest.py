@@ -8,6 +8,7 @@ is what ``--hypothesis-profile`` ``random`` and ``nightly`` are for.
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,12 @@ settings.register_profile("fixed", _UNTIMED, derandomize=True, database=None)
 settings.register_profile("random", _UNTIMED)
 settings.register_profile("nightly", _UNTIMED, max_examples=5_000)
 settings.load_profile("fixed")
+
+# Who starts the tests in the background, or under nohup, hands down signals that are ignored, and
+# programs that the tests start and end would ignore them, too.
+for _number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGINT)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
