@@ -101,6 +101,13 @@ class Failpoints:
         self.armed.append(failpoint)
         self.yields = frozenset(each.point for each in self.armed)
 
+    def remove(self, failpoint: Failpoint) -> None:
+        """Disarm one, if it is armed."""
+        if failpoint in self.armed:
+            self.armed.remove(failpoint)
+            self.hits.pop(failpoint.id, None)
+            self.yields = frozenset(each.point for each in self.armed)
+
     def reach(self, point: str) -> Failpoint | None:
         """A handler is there: what strikes now, if anything does."""
         struck = None

@@ -14,11 +14,12 @@ from attrs import field, frozen
 from sim.clocks import HostClock
 from sim.disk_faults import DiskFault
 from sim.disk_speed import SlowDisk, StalledDisk
-from sim.failpoints import ENDS, IMAGES, CrashLoopPlan
+from sim.failpoints import ENDS, IMAGES, CrashLoopPlan, Failpoint
 from sim.hosts import Host
 from sim.network_rules import Rule
 
 __all__ = [
+    "AtFailpoint",
     "BackgroundHold",
     "ClockDrift",
     "ClockFreeze",
@@ -131,6 +132,31 @@ class CrashLoop(HostFault):
 
     def end(self, host: Host, number: int) -> None:
         host.end_loop(self.id, number)
+
+
+@frozen(kw_only=True)
+class AtFailpoint(HostFault):
+    """Something happens when a named point is reached; what was not reached by the end never does.
+
+    Attributes:
+        failpoint: its id is this one's.
+    """
+
+    failpoint: Failpoint
+
+    def __attrs_post_init__(self) -> None:
+        if self.failpoint.id != self.id:
+            raise ValueError(f"the failpoint's id is {self.failpoint.id!r}, allowed is {self.id!r}")
+
+    def check(self, host: Host) -> None:
+        if self.failpoint.is_disk_call:
+            host.require_disk()
+
+    def begin(self, host: Host, number: int) -> None:
+        host.add_failpoint(self.failpoint)
+
+    def end(self, host: Host, number: int) -> None:
+        host.remove_failpoint(self.failpoint)
 
 
 def _check_calls(calls: tuple[int, ...]) -> None:

@@ -362,6 +362,13 @@ class Host:
             return
         self.failpoints.add(failpoint)
 
+    def remove_failpoint(self, failpoint: Failpoint) -> None:
+        """Disarm a failpoint that has not struck; one that has is left alone."""
+        if failpoint.is_disk_call:
+            self.require_disk().files.disarm_fuse(failpoint.id)
+        else:
+            self.failpoints.remove(failpoint)
+
     def on_failpoint(self, lane: Lane, after_us: int, stop: Yield, number: int) -> None:
         """A handler has stopped at a named point: go on, unless this is the hit."""
         process = self.process

@@ -11,6 +11,7 @@ from typing import Any
 
 from sim import faults
 from sim.disk_faults import DiskFault
+from sim.failpoints import Failpoint
 from sim.faults import Fault
 from sim.network_rules import (
     Clog,
@@ -140,6 +141,18 @@ def _slow(world: World, fault: nodes.SlowFault, fault_id: str, node: str) -> Fau
     )
 
 
+def _failpoint(world: World, fault: nodes.FailpointFault, fault_id: str, node: str) -> Fault:
+    failpoint = Failpoint(
+        id=fault_id,
+        point=fault.point,
+        hit=fault.hit,
+        action=fault.action,
+        duration_us=fault.duration_us,
+        image=fault.image,
+    )
+    return faults.AtFailpoint(id=fault_id, node=node, failpoint=failpoint)
+
+
 def _hold(world: World, fault: nodes.BackgroundHoldFault, fault_id: str, node: str) -> Fault:
     return faults.BackgroundHold(id=fault_id, node=node, kinds=frozenset(fault.work))
 
@@ -224,6 +237,7 @@ _BUILD: dict[type[base.Fault], Callable[..., Fault]] = {
     links.ReorderFault: _rule(Reorder, "ppm", "up_to_us"),
     nodes.CrashFault: _node(faults.Crash, "how", "image"),
     nodes.CrashLoopFault: _node(faults.CrashLoop, "calls", "how", "image", "restart_after_us"),
+    nodes.FailpointFault: _failpoint,
     nodes.PauseFault: _node(faults.HostPause),
     nodes.SlowFault: _slow,
     nodes.BackgroundHoldFault: _hold,

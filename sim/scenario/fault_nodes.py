@@ -77,12 +77,22 @@ class FailpointFault(NodeFault):
     """Something happens when a named point is reached for the ``hit``-th time."""
 
     KIND: ClassVar[str] = "failpoint"
-    IS_WIRED: ClassVar[bool] = False
     point: str = item(FailpointKind(), "where")
     hit: int = item(Integer(1, COUNT_MAX), "at which time there", default=1)
     action: str = item(Choice(("process", "power", "pause", "yield")), "what happens")
     image: str = item(Choice(IMAGES), "what a power loss leaves", default="lost")
     duration_us: int = item(Duration(), "of a pause or yield", default=0)
+
+    def check(self) -> list[Refusal]:
+        found = super().check()
+        is_stop = self.action in ("pause", "yield")
+        if is_stop and self.point.startswith("disk:"):
+            text = f"at a call of the disk {seen(self.action)} is not possible"
+            found.append(Refusal(text, at=("action",), allowed=("process", "power")))
+        if self.duration_us and not is_stop:
+            text = "it is the length of a pause or yield"
+            found.append(Refusal(text, at=("duration",), is_key=True))
+        return found
 
 
 @frozen(kw_only=True)

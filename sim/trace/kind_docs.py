@@ -125,7 +125,7 @@ KINDS: Final[dict[Kind, KindDoc]] = {
     Kind.PAUSE: KindDoc("a process stands still; its host goes on"),
     Kind.RESUME: KindDoc(
         "a process that stood still goes on, or a handler behind a failpoint",
-        {"point": "id of the failpoint", "paused_us": "how long it stood still"},
+        {"point": "id of the failpoint"},
     ),
     Kind.LOST: KindDoc(
         "a crash took this from a disk",

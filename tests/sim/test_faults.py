@@ -30,6 +30,14 @@ EXAMPLES: list[faults.HostFault] = [
     faults.DiskSlow(id="f", node="b2", addend_us=10_000),
     faults.DiskStall(id="f", node="b2", duration_us=SECOND_US),
     faults.DiskFill(id="f", node="b2", free_bytes=100),
+    faults.AtFailpoint(
+        id="f", node="b2", failpoint=Failpoint(id="f", point="fetch-received", action="process")
+    ),
+    faults.AtFailpoint(
+        id="f",
+        node="b2",
+        failpoint=Failpoint(id="f", point="disk:write_at:.log", action="power", hit=2),
+    ),
 ]
 
 
@@ -103,6 +111,11 @@ BAD: list[tuple[type[faults.HostFault], dict[str, Any], str]] = [
     (faults.DiskSlow, {"addend_us": -1}, "addend_us is -1, allowed is 0 or more"),
     (faults.DiskStall, {"duration_us": 0}, "duration_us is 0, allowed is 1 or more"),
     (faults.DiskFill, {"free_bytes": -1}, "free_bytes is -1, allowed is 0 or more"),
+    (
+        faults.AtFailpoint,
+        {"failpoint": Failpoint(id="g", point="registered")},
+        "the failpoint's id is 'g', allowed is 'f'",
+    ),
     (
         faults.DiskCallFault,
         {"fault": DiskFault(id="g", kind="error")},

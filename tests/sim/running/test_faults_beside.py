@@ -42,6 +42,7 @@ EFFECTS = {
     "duplicate": ('target = "b1"; ppm = 500000', Kind.DUPLICATE),
     "crash": ('target = "b3"', Kind.CRASH),
     "crash-loop": ('target = "b3"; calls = [2, 5]; restart_after = "500ms"', Kind.CRASH),
+    "failpoint": ('target = "b3"; point = "fetch-received"; action = "yield"', Kind.FAILPOINT),
     "pause": ('target = "b3"', Kind.PAUSE),
     "fill": ('target = "b3"; free = 10', Kind.DISK_ERROR),
     "fsync-fail": ('target = "b3"; path = ".log"', Kind.DISK_ERROR),
@@ -236,12 +237,46 @@ def test_kinds_that_are_not_wired_are_refused(kind: str, tmp_path: Path) -> None
         "flap": 'target = "b1"; period = "1s"',
         "swizzle": 'target = ["b1", "b2"]; period = "1s"',
         "metadata-lag": 'target = "b1"; skip = true',
-        "failpoint": 'target = "b1"; point = "fetch-read"; action = "process"',
         "bit-rot": 'target = "b1"; partition = "orders-0"; offset = 0',
     }[kind]
     with pytest.raises(ScenarioError, match=f"the fault kind {kind} is not built yet"):
         ran(more=text(kind, words), path=tmp_path / "trace.jsonl")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "effect"),
+    [
+        ('point = "fetch-received"; action = "process"', Kind.CRASH),
+        ('point = "fetch-received"; action = "power"; image = "drawn"', Kind.CRASH),
+        ('point = "fetch-received"; action = "pause"; duration = "700ms"', Kind.PAUSE),
+        ('point = "disk:write_at:.log"; action = "process"', Kind.CRASH),
+        ('point = "disk:write_at:.log"; action = "power"', Kind.CRASH),
+    ],
+)
+def test_what_happens_at_a_failpoint(words: str, effect: Kind) -> None:
+    words = f'target = "b3"; hit = 3; {words}'
+    result = ran(more=WRITES + text("failpoint", words, 'start = "2s"'))
+    (struck,) = of_kind(result, effect, "b3")
+    assert struck.t_us > 2_000_000
+    (begun,) = of_kind(result, Kind.FAULT)
+    if effect is Kind.PAUSE:
+        (resumed,) = [e for e in of_kind(result, Kind.RESUME, "b3") if "point" not in e.args]
+        assert resumed.t_us == struck.t_us + 700_000
+    elif "disk" in words:
+        assert begun.n in struck.cause
+    if "disk" not in words:
+        (reached,) = of_kind(result, Kind.FAILPOINT, fault="f")
+        assert (reached.args["hit"], struck.cause[0]) == (3, reached.n)
+        assert begun.n in reached.cause
+
+
+@pytest.mark.parametrize("point", ["fetch-received", "disk:write_at:.log"])
+def test_a_failpoint_that_is_not_reached_by_the_end_never_strikes(point: str) -> None:
+    words = f'target = "b3"; hit = 30; action = "process"; point = "{point}"'
+    short = ran(more=WRITES + text("failpoint", words, 'start = "2s"; end = "2.2s"'))
+    assert not of_kind(short, Kind.CRASH)
+    assert of_kind(ran(more=WRITES + text("failpoint", words, 'start = "2s"')), Kind.CRASH)
 
 
 # Workloads ---------------------------------------------------------------------------------------

@@ -149,6 +149,8 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("[[step]]\ncrash = { node = 'b1' }\n[[step]]\ncrash = { node = «'b1'» }", "b1 is down already", ""),
     ("[[step]]\ncrash = { node = 'b1', how = 'power' }\n[[step]]\ncrash = { node = «'b1'», how = 'power' }", "b1 is off already", ""),
     ("[[step]]\nstart = «'b1'»", "b1 runs already", ""),
+    ("[[fault]]\nid = 'f'\nkind = 'failpoint'\ntarget = 'b1'\nstart = '1s'\npoint = 'disk:write_at:.log'\naction = «'pause'»", 'at a call of the disk "pause" is not possible', ""),
+    ("[[fault]]\nid = 'f'\nkind = 'failpoint'\ntarget = 'b1'\nstart = '1s'\npoint = 'fetch-read'\naction = 'power'\n«duration» = '1s'", "it is the length of a pause or yield", ""),
     ("[[step]]\nstart = ['c1', 'b1']", "c1 runs already", ""),
     ("[[step]]\npause = 'b1'\n[[step]]\npause = «'b1'»", "b1 is paused already", ""),
     ("[[step]]\nresume = «'b1'»", "b1 is running, not paused", ""),
