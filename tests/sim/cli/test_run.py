@@ -499,7 +499,10 @@ def test_a_second_run_that_breaks_off_is_a_defect(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(folder)
-    monkeypatch.setattr("sim.cli.twice._python_path", lambda: "/nowhere")
+    # Hides the package wherever it is installed.
+    (folder / "broken" / "sim").mkdir(parents=True)
+    (folder / "broken" / "sim" / "__init__.py").write_text("raise ImportError", "utf-8")
+    monkeypatch.setattr("sim.cli.twice._python_path", lambda: str(folder / "broken"))
     done = call("run", "small.toml", "--twice", "-q")
     assert done.exit_code == Exit.INTERNAL
     assert "the second run ended with" in done.stdout
