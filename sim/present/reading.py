@@ -199,14 +199,10 @@ class Reading:
         _, how = self._crashes.get(event.node, (0, ""))
         kind = How.POWER if how == "power" else How.TORN
         cut_before = self._shortened.pop((event.node, replica.partition), None)
-        if (
-            cut_before is not None
-            and not integer(args, "cut_bytes")
-            and number(args, "log_end") >= 0
-        ):
+        end = number(args, "log_end")
+        if cut_before is not None and end >= 0 and not integer(args, "cut_bytes"):
             # Its process died before it could say that it had truncated.
             cause = cut_before.cause[0] if cut_before.cause else 0
-            end = number(args, "log_end")
             for cut in self._logs.shorten(replica, event.n, end, How.TRUNCATED, cause):
                 self._tell(event.n, "cut", event.node, replica.partition, cut)
         self._found(replica, event, kind)
@@ -493,8 +489,6 @@ def _shown(value: object) -> str:
         return "true" if value else "false"
     return str(value)
 
-
-"""So many records are as many as there will be: a consumer that goes on and on."""
 
 _READERS: Final[dict[Kind, Callable[[Reading, Event], None]]] = {
     Kind.START: Reading._start,
