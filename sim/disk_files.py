@@ -116,10 +116,6 @@ class FileState:
     def __deepcopy__(self, memo: object) -> FileState:
         return self.copy()
 
-    def is_dirty(self) -> bool:
-        """Whether a power loss could take anything."""
-        return bool(self.ops)
-
     def floor_of(self, page: int) -> int:
         """Serial up to which a page is on the platter."""
         return self.floors.get(page, self.floor)

@@ -114,16 +114,6 @@ class Place:
         """The log end by its files; where they hold nothing, as the replica had it last."""
         return self.mirror.end if self.mirror.batches else self.end
 
-    def fate_of(self, epoch: int, offset: int) -> Fate | None:
-        """How its copy of a record went, if it had one and has it no longer."""
-        batch = self.mirror.at(offset)
-        if batch is not None and batch.epoch == epoch:
-            return None
-        for fate in reversed(self.fates):
-            if fate.covers(epoch, offset):
-                return fate
-        return None
-
     def ever_held(self, batch: Batch) -> bool:
         """Whether it has, or had, a batch."""
         if self.mirror.holds(batch):

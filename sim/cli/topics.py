@@ -37,11 +37,6 @@ class Topic:
     others: tuple[str, ...] = ()
 
 
-def _sentence(text: str) -> str:
-    text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", ":")) else ".")
-
-
 def _doc(thing: Any) -> tuple[str, ...]:
     """The paragraphs of a docstring, without what concerns its code only."""
     found = []
@@ -51,10 +46,6 @@ def _doc(thing: Any) -> tuple[str, ...]:
         is_kept = any(line.startswith("  ") for line in paragraph.split("\n"))
         found.append((paragraph if is_kept else " ".join(paragraph.split())).replace("``", '"'))
     return tuple(found)
-
-
-def _clean(text: str) -> str:
-    return text.replace("``", '"')
 
 
 # Judgement ---------------------------------------------------------------------------------------

@@ -371,7 +371,3 @@ class Scenario:
     def slug(self) -> str:
         """Its folder."""
         return slug(self.name)
-
-    def step_of(self, step_id: str) -> Step | None:
-        """The step of an id."""
-        return next((each for each in self.steps if each.id == step_id), None)

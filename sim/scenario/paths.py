@@ -30,7 +30,6 @@ FORMS: Final = (
     "workload.NAME.KEY",
     "fault.ID.KEY",
 )
-_TABLES: Final = ("guards", "latency", "disk", "clocks")
 
 
 @frozen
