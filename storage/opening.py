@@ -320,7 +320,12 @@ def _settle_epochs(
 
 
 def _add_newer(cache: LeaderEpochCache, found: Survey) -> None:
-    """Kafka's recovery: only epochs above the newest entry come from the batches."""
+    """Kafka's recovery: only epochs above the newest entry come from the batches.
+
+    Behind a clean close there is none, whatever else was read.
+    """
+    if found.is_clean:
+        return
     for surveyed in found.segments:
         for epoch, offset, _ in surveyed.scan.epoch_starts if surveyed.scan else ():
             if epoch > cache.latest:
