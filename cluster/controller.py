@@ -318,6 +318,7 @@ class Controller(Machine):
         """``unclean`` is a leader from outside ISR and ELR, the last known leader included."""
         for before, after in self._state.elections:
             leader = after.leader
+            is_outside = leader is not None and leader not in (*before.isr, *before.elr)
             fx.note(
                 "leader-elected",
                 partition=str(after.partition),
@@ -326,7 +327,8 @@ class Controller(Machine):
                 isr=after.isr,
                 old_leader=before.leader,
                 old_isr=before.isr,
-                unclean=leader is not None and leader not in (*before.isr, *before.elr),
+                unclean=is_outside,
+                last_known=is_outside and leader in before.last_known_elr and not after.elr,
             )
         self._state.elections.clear()
 

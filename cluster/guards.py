@@ -176,7 +176,7 @@ class Guards(Value):
 
     # Log start, retention ----------------------------------------------------------------------
     retention_below_hw: bool = _guard(
-        "A23", "I14", "KAFKA-5634, B-33", "retention deletes what is not committed"
+        "A23", "I5 I14", "KAFKA-5634, B-33", "retention deletes what is not committed"
     )
     compaction_below_hw: bool = _guard(
         "A23", "I1", "KAFKA-13194, B-34", "an uncommitted record supersedes a committed one"

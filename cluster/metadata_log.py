@@ -78,7 +78,7 @@ class MetadataLog:
         self._snapshot_path = path / SNAPSHOT_FILE
         limit = max(config.max_batch_bytes, _BATCH_BYTES_MIN)
         config = evolve(config, rules=guards.log_rules(), max_batch_bytes=limit)
-        self._log = PartitionLog.open(path, config, disk=disk, runs_pending=False)
+        self._log = PartitionLog.open(path, config, disk=disk, runs_pending=False, verify="all")
         try:
             self.committed = self._load_snapshot()
             self._undurable: list[MetadataRecord] = []

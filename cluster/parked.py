@@ -146,6 +146,10 @@ class Waiters:
             heapify(self._heap)
             self._answered = 0
 
+    def waiting(self) -> Iterator[Waiter]:
+        """Those that wait for an answer, in no order; to look at."""
+        return (waiter for _, _, waiter in self._heap if not waiter.request.is_answered)
+
     def __len__(self) -> int:
         return len(self._heap) - self._answered
 

@@ -488,6 +488,11 @@ class Producer(Machine):
 
     # Viewers -----------------------------------------------------------------------------------
 
+    @property
+    def queues(self) -> Iterator[PartitionQueue]:
+        """What is not acknowledged yet, by partition; to look at."""
+        return iter(self._queues)
+
     def fields(self) -> Mapping[str, Any]:
         return dict(self._fields())
 
