@@ -130,6 +130,11 @@ class ProducerNotes:
             event = kernel.trace.emit(kernel.timeline.now_us, host.name, kind, cause, args)
             if kernel.observer is not None:
                 kernel.observer.on_outcome(host.name, outcome, self.config.acks, event)
+            if kernel.recorder is not None:
+                now_us = kernel.timeline.now_us
+                kernel.recorder.on_outcome(
+                    host.name, process.incarnation, outcome, event=event, t_us=now_us
+                )
 
 
 @define(eq=False)
@@ -204,6 +209,9 @@ class ConsumerNotes:
             told = kernel.trace.emit(now_us, name, Kind.POSITION, (number,), args)
             if kernel.observer is not None:
                 kernel.observer.on_position(name, event, told)
+            if kernel.recorder is not None:
+                session, group = process.incarnation, self.config.group
+                kernel.recorder.on_told(name, session, event, group, event=told, t_us=now_us)
         for place in dict.fromkeys(reading.place for reading in self.readings):
             missing = sum(each.missing for each in self.readings if each.place == place)
             polled = machine.poll(missing, only=place)
@@ -219,4 +227,9 @@ class ConsumerNotes:
                 told = kernel.trace.emit(now_us, name, Kind.POLL, (number,), args)
                 if kernel.observer is not None:
                     kernel.observer.on_polled(name, record, told)
+                if kernel.recorder is not None:
+                    session = process.incarnation
+                    kernel.recorder.on_polled(
+                        name, session, number, record, event=told, t_us=now_us
+                    )
             self._hand_out(place, polled)

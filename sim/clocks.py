@@ -18,13 +18,13 @@ from typing import Final
 
 from cluster.names import Clock, Now
 
-__all__ = ["WALL_START_US", "HostClock"]
+__all__ = ["JITTER_PPM_MAX", "WALL_START_US", "HostClock"]
 
 WALL_START_US: Final = 1_767_225_600_000_000
 """2026-01-01T00:00:00Z."""
 
 _SCALE = 1_000_000
-_JITTER_PPM_MAX = 100_000
+JITTER_PPM_MAX: Final = 100_000
 
 
 class HostClock:
@@ -65,8 +65,8 @@ class HostClock:
         Args:
             offset_us: how far the wall clock is ahead.
         """
-        if not 0 <= jitter_ppm <= _JITTER_PPM_MAX:
-            raise ValueError(f"jitter_ppm is {jitter_ppm}, allowed is 0..{_JITTER_PPM_MAX}")
+        if not 0 <= jitter_ppm <= JITTER_PPM_MAX:
+            raise ValueError(f"jitter_ppm is {jitter_ppm}, allowed is 0..{JITTER_PPM_MAX}")
         self.jitter_ppm = jitter_ppm
         self.timer_clock = timer_clock
         self.generation = 0

@@ -71,6 +71,7 @@ class Departures:
                         self._timeline.at(at_us, EventClass.DELIVERY, link.origin, self.pump, link)
                     return
                 frame.late_us = take_wire_us(link, rate, size, now_us)
+                frame.wire_us = now_us + frame.late_us
                 heappop(link.waiting)
                 self._transmit(link, frame, by)
             else:
@@ -99,6 +100,26 @@ class Departures:
             frame.message = filled
         frame.event = self._launcher.tell(Kind.TRANSMIT, link, frame, link.src, by, **more)
         self._launcher.launch(link, frame)
+
+    def limit_ended(self, link: Link) -> None:
+        """What a limited wire still had to take is taken now; another limit leaves it as it is."""
+        if limit_of(link) is not None:
+            return
+        now_us = self._timeline.now_us
+        sooner_us, last_us = 0, now_us
+        for frame in link.flying:
+            # What is behind such a frame came later for its sake, limited or not.
+            sooner_us = max(sooner_us, frame.wire_us - now_us)
+            if sooner_us:
+                frame.departs_us = min(frame.departs_us, max(now_us, frame.departs_us - sooner_us))
+                frame.due_us = max(last_us + 1, frame.due_us - sooner_us)
+                self._timeline.at(
+                    frame.due_us, EventClass.DELIVERY, link.origin, self._launcher.arrive, link
+                )
+            last_us = max(last_us, frame.due_us)
+        link.buffer.clear()
+        link.busy_us = 0
+        link.last_us = last_us
 
     def take_back(
         self, link: Link, incarnation: int, cause: tuple[int, ...], *, is_silent: bool

@@ -24,6 +24,7 @@ from storage.disk import Disk, DiskFile, FileKind, disk_error
 __all__ = ["DiskCore", "PowerCut", "ProcessKill", "parts_of"]
 
 GRAVEYARD = ".inodes"
+SYNCS = {"complete_fsync": "fsync"}
 ROOT_ERRNOS = {"mkdir": errno.EEXIST, "rename": errno.EBUSY, "rmdir": errno.EBUSY}
 
 
@@ -51,7 +52,8 @@ class DiskCore:
         on_full: told of each call for which there is no room: operation and path.
         on_strike: told of each fault that strikes: the fault, operation and path of the call. It
             hears so before the call has its effect, or fails.
-        is_read_only: a read-only remount, up to the next power cut.
+        is_read_only: the kernel has remounted it read-only, up to the next power cut.
+        read_only_by: the fault behind that.
         rewrites: how often bytes changed behind the process's back, by no call: bit rot, pages that
             a failed sync took back. Power cuts and replaced files are not counted.
     """
@@ -84,6 +86,7 @@ class DiskCore:
         self.calls: list[tuple[str, str]] = []
         self.is_powered = True
         self.is_read_only = False
+        self.read_only_by: DiskFault | None = None
         self.crash_count = 0
         self.faults = FaultPlan()
         self.fuses = Fuses()
@@ -136,14 +139,22 @@ class DiskCore:
         blows = bool(self.fuses.armed) and self.fuses.count(operation, str(path))
         if self.faults.is_idle():
             return None, blows
-        return self.match_fault(operation, path), blows
+        fault = self.match_fault(operation, path)
+        if fault is not None and fault.kind == "gone":
+            raise disk_error(SYNCS.get(operation, operation), path, fault.errno)
+        return fault, blows
 
     def match_fault(self, operation: str, path: Path) -> DiskFault | None:
         """The fault that strikes a call, or the kernel's own ``write_back``."""
         fault = self.faults.match(operation, str(path))
-        if fault is not None and self.on_strike is not None:
-            self.on_strike(fault, operation, path)
+        if fault is not None:
+            self.tell_strike(fault, operation.removesuffix("_io"), path)
         return fault
+
+    def tell_strike(self, fault: DiskFault, operation: str, path: Path) -> None:
+        """Tell ``on_strike``."""
+        if self.on_strike is not None:
+            self.on_strike(fault, operation, path)
 
     def report(self, operation: str, path: Path, position: int = 0, size_bytes: int = 0) -> None:
         """Tell ``on_call`` of a call that took effect, before a fuse blows in it.
@@ -191,7 +202,7 @@ class DiskCore:
     def come_up(self) -> None:
         """The power is back, and nothing is pending."""
         self.is_powered = True
-        self.is_read_only = False
+        self.is_read_only, self.read_only_by = False, None
         self.fuses.disarm()
         self._in_progress = None
         self.late_reports.clear()
@@ -220,14 +231,20 @@ class DiskCore:
             raise disk_error(operation, path, fault.errno)
 
     def check_writable(self, operation: str, path: Path) -> None:
-        if self.is_read_only:
+        """Raise EROFS where the file system is read-only, for a while or up to a power cut."""
+        fault = self.read_only_by
+        if not self.is_read_only and not self.faults.is_idle():
+            fault = self.faults.match("change", str(path))
+        if fault is not None:
+            self.tell_strike(fault, operation, path)
+        if fault is not None or self.is_read_only:
             raise disk_error(operation, path, errno.EROFS)
 
     def fail_sync(self, fault: DiskFault | None, operation: str, path: Path) -> None:
         """Fail a sync of a file system that is read-only, or that becomes so at this one."""
         self.check_writable(operation, path)
         if fault is not None and fault.kind == "fsync-read-only":
-            self.is_read_only = True
+            self.is_read_only, self.read_only_by = True, fault
             raise disk_error(operation, path, fault.errno)
 
     def lose_pages(self, inode: Inode, pages: list[int], fault: DiskFault) -> None:

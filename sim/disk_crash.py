@@ -10,6 +10,7 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
+from sim.disk_faults import DiskFault
 from sim.disk_files import (
     FileOp,
     FileState,
@@ -67,13 +68,17 @@ class Manifest:
 
 @define
 class Inode:
-    """A file of the simulated disk and where the backing keeps it."""
+    """A file of the simulated disk and where the backing keeps it.
+
+    Attributes:
+        bad_sectors: sectors that cannot be read, and through which fault.
+    """
 
     state: FileState
     location: Path
     handle: DiskFile | None = None
     opens: int = 0
-    bad_sectors: set[int] = field(factory=set)
+    bad_sectors: dict[int, DiskFault | None] = field(factory=dict)
 
 
 def carry_out(

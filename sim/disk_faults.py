@@ -3,8 +3,8 @@
 A ``DiskFault`` matches calls by operation and path, lets some pass, and strikes a number of times.
 What striking means is carried out by ``sim.disks``. Source: FAULTS C.5.5 and C.5.6.
 
-Left out: slow and stalled disks, which are a matter of virtual time; short reads, which the disk
-contract hides.
+Left out: slow and stalled disks, which are a matter of virtual time; sectors that cannot be read
+and bits that rot, which are places and no calls (``sim.disks``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 
 from storage.values import Value
 
-__all__ = ["FAULT_KINDS", "DiskFault", "FaultPlan"]
+__all__ = ["FAULT_KINDS", "NO_CALLS", "DiskFault", "FaultPlan"]
 
 FAULT_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "error": (
@@ -43,6 +43,27 @@ FAULT_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "fsync-lie": ("complete_fsync", "fsync_dir"),
     "fsync-read-only": ("complete_fsync", "fsync_dir"),
     "late-enospc": ("complete_fsync", "write_back"),
+    "write-back-fail": ("write_back_io",),
+    "short-read": ("read_at", "read_into"),
+    "read-only": ("change",),
+    "gone": (
+        "open",
+        "read_at",
+        "read_into",
+        "write_at",
+        "append",
+        "truncate",
+        "size",
+        "stat",
+        "listdir",
+        "mkdir",
+        "rename",
+        "unlink",
+        "rmdir",
+        "lock",
+        "fsync_dir",
+        "complete_fsync",
+    ),
 }
 """Kinds that strike a call, and the calls that they may strike.
 
@@ -53,8 +74,17 @@ and each opening for writing gets EROFS. ``late-enospc``: the blocks of appended
 when it is written back, and none is left: pages behind the durable end are lost as after
 ``fsync-fail``, with ENOSPC, and those that have a block are written. It strikes an fsync, or the
 kernel's own write-back (``write_back``, which no process calls): then the next fsync of the file
-says so. An fsync that needs no block passes.
+says so. An fsync that needs no block passes. ``write-back-fail``: as ``fsync-fail`` with ``next``,
+but it strikes the kernel's own write-back of a file. ``short-read``: a read is answered in two
+parts, and the loop of the disk contract makes one of them. ``read-only``: the file system is
+mounted read-only: whatever would change it, and each sync, gets EROFS (``change`` stands for all of
+these); unlike behind a ``fsync-read-only``, it ends with the fault and not with a power cut.
+``gone``: the disk does not answer: each call fails.
 """
+
+
+NO_CALLS: Final = frozenset({"change", "write_back", "write_back_io"})
+"""What no process calls: a name for all changes, and what the kernel does by itself."""
 
 
 @frozen(kw_only=True)
@@ -71,7 +101,8 @@ class DiskFault(Value):
         errno: what a failing call reports; ``late-enospc`` always ENOSPC, and the calls behind a
             ``fsync-read-only`` EROFS.
         partial_bytes: of a failing write, how many bytes are stored all the same; of a split
-            write, how many bytes the first part has (a short write that the caller's loop ends).
+            write or short read, how many bytes the first part has (the caller's loop does the
+            rest).
         shift_bytes: how far from its place a misdirected write lands.
         content: what readers see after a failed fsync: ``keep`` the new bytes (ext4, XFS) or
             ``revert`` to the old ones (Btrfs).
@@ -135,6 +166,10 @@ class FaultPlan:
     def is_idle(self) -> bool:
         """Whether no fault can strike any more."""
         return not self._armed
+
+    def has(self, kind: str) -> bool:
+        """Whether a fault of a kind is active."""
+        return any(armed.fault.kind == kind for armed in self._armed)
 
     def strikes(self, fault_id: str) -> int:
         """How often a fault has struck."""

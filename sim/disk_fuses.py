@@ -13,13 +13,11 @@ from typing import Final, Literal
 
 from attrs import define, evolve, field
 
-from sim.disk_faults import FAULT_KINDS
+from sim.disk_faults import FAULT_KINDS, NO_CALLS
 
 __all__ = ["OPERATIONS", "Fuses"]
 
-OPERATIONS: Final = tuple(
-    sorted({"begin_fsync"}.union(*FAULT_KINDS.values()).difference({"write_back"}))
-)
+OPERATIONS: Final = tuple(sorted({"begin_fsync"}.union(*FAULT_KINDS.values()).difference(NO_CALLS)))
 """The calls of a disk; ``fsync`` is ``begin_fsync`` and then ``complete_fsync``."""
 
 

@@ -47,20 +47,32 @@ class SimFile:
         return fault, blows
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
-        self._begin_read("read_at", position, size_bytes)
+        fault = self._begin_read("read_at", position, size_bytes)
         disk = self._disk
         data = disk.handle_of(self._inode).read_at(position, size_bytes)
-        if disk.on_call is not None:
+        if fault is not None:
+            self._report_parts("read_at", position, len(data), fault)
+        elif disk.on_call is not None:
             disk.on_call("read_at", self._path, position, len(data))
         return data
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        self._begin_read("read_into", position, len(buffer))
+        fault = self._begin_read("read_into", position, len(buffer))
         count = self._disk.handle_of(self._inode).read_into(position, buffer)
-        self._disk.report("read_into", self._path, position, count)
+        self._report_parts("read_into", position, count, fault)
         return count
 
-    def _begin_read(self, operation: str, position: int, size_bytes: int) -> None:
+    def _report_parts(
+        self, operation: str, position: int, size_bytes: int, fault: DiskFault | None
+    ) -> None:
+        """A read was done, which a short read does in two parts."""
+        first = 0 if fault is None else min(fault.partial_bytes, size_bytes)
+        if first:
+            self._disk.report(operation, self._path, position, first)
+        self._disk.report(operation, self._path, position + first, size_bytes - first)
+
+    def _begin_read(self, operation: str, position: int, size_bytes: int) -> DiskFault | None:
+        """Returns the fault that strikes a read which comes to its end all the same."""
         fault, blows = self._enter(operation)
         self._disk.fail(fault, operation, self._path)
         if position < 0 or size_bytes < 0:
@@ -68,8 +80,13 @@ class SimFile:
         self._disk.blow_after(blows)
         if self._inode.bad_sectors:
             sectors = range(position // SECTOR_BYTES, -(-(position + size_bytes) // SECTOR_BYTES))
-            if self._inode.bad_sectors.intersection(sectors):
+            bad = [each for each in sectors if each in self._inode.bad_sectors]
+            if bad:
+                by = self._inode.bad_sectors[bad[0]]
+                if by is not None:
+                    self._disk.tell_strike(by, operation, self._path)
                 raise disk_error(operation, self._path, errno.EIO)
+        return fault
 
     def write_at(self, position: int, data: Buffer) -> None:
         self._write("write_at", position, data)
@@ -133,7 +150,8 @@ class SimFile:
         state.note_write(disk.serial, position, data, old)
         if self._inode.bad_sectors:
             first, last = -(-position // SECTOR_BYTES), (position + len(data)) // SECTOR_BYTES
-            self._inode.bad_sectors.difference_update(range(first, last))
+            for sector in range(first, last):
+                self._inode.bad_sectors.pop(sector, None)
         if state.undo_bytes > UNDO_LIMIT_BYTES:
             state.sync(disk.serial)
 
@@ -203,6 +221,7 @@ class SimFile:
         fault, blows = self._enter("complete_fsync")
         late = disk.late_reports.pop(state.number, None)
         if late is not None:
+            disk.tell_strike(late, "fsync", self._path)
             raise disk_error("fsync", self._path, errno_of(late))
         if fault is not None and fault.kind == "fsync-lie":
             disk.report(name, self._path)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from sim.disk_core import DiskCore, PowerCut, ProcessKill, parts_of
 from sim.disk_crash import Inode, Manifest, carry_out
+from sim.disk_faults import DiskFault
 from sim.disk_files import SECTOR_BYTES, FileState
 from sim.disk_handles import SimFile, SimLock
 from sim.disk_images import CRASH_MODES, Image, draw_image, enumerate_images
@@ -282,9 +283,9 @@ class SimDisk(DiskCore):
             How many pages were written.
         """
         count = 0
-        if self.is_read_only:
+        if self.is_read_only or self.faults.has("read-only"):
             return count
-        paths = {number: found for found, number in self.names.paths()}
+        paths = {number: Path("/") / found for found, number in self.names.paths()}
         for number, inode in sorted(self.inodes.items()):
             state = inode.state
             if path is not None and number != self.names.find(parts_of(path)):
@@ -294,7 +295,7 @@ class SimDisk(DiskCore):
                 for page in state.dirty_pages(self.serial)
                 if self.draws.chance(share_ppm, "write-back", self.name, number, page, self.serial)
             ]
-            pages = self._without_lost(inode, pages, str(paths.get(number, "")))
+            pages = self._without_lost(inode, pages, paths.get(number, Path()))
             state.write_back(pages, self.serial)
             if share_ppm == 1_000_000 and not state.phantoms:
                 state.sync(self.serial)
@@ -303,10 +304,12 @@ class SimDisk(DiskCore):
             self.commit_names(self.serial)
         return count
 
-    def _without_lost(self, inode: Inode, pages: list[int], path: str) -> list[int]:
-        """The pages that find room; the next fsync of the file tells of the others."""
+    def _without_lost(self, inode: Inode, pages: list[int], path: Path) -> list[int]:
+        """The pages that can be written; the next fsync of the file tells of the others."""
         needing = set(inode.state.pages_without_block(self.serial)).intersection(pages)
-        fault = self.match_fault("write_back", Path(path)) if needing else None
+        fault = self.match_fault("write_back", path) if needing else None
+        if fault is None and pages:
+            fault, needing = self.match_fault("write_back_io", path), set(pages)
         if fault is None:
             return pages
         self.late_reports[inode.state.number] = fault
@@ -322,11 +325,19 @@ class SimDisk(DiskCore):
 
     def flip_bit(self, path: Path, byte: int, bit: int = 0) -> None:
         """Bit rot: the platter's copy changes, and so does what is read."""
+        self.flip_bits(path, byte, 1 << bit)
+
+    def flip_bits(self, path: Path, byte: int, mask: int) -> None:
+        """``flip_bit`` for several bits of one byte.
+
+        Raises:
+            ValueError: there is no such byte.
+        """
         inode = self._inode_at(path)
         old = self.handle_of(inode).read_at(byte, 1)
         if not old:
             raise ValueError(f"byte {byte} is behind the end of {path}")
-        self.place_bytes(inode, byte, bytes([old[0] ^ (1 << bit)]))
+        self.place_bytes(inode, byte, bytes([old[0] ^ mask]))
         self.let_go(inode)
 
     def overwrite(self, path: Path, byte: int, data: bytes) -> None:
@@ -355,10 +366,29 @@ class SimDisk(DiskCore):
             state.sync(self.serial)
             self.let_go(inode)
 
-    def spoil_sectors(self, path: Path, byte: int, size_bytes: int = SECTOR_BYTES) -> None:
-        """Reads of these sectors fail with EIO until they are written again."""
+    def spoil_sectors(
+        self,
+        path: Path,
+        byte: int,
+        size_bytes: int = SECTOR_BYTES,
+        *,
+        by: DiskFault | None = None,
+    ) -> None:
+        """Reads of these sectors fail with EIO until they are written again.
+
+        Args:
+            by: the fault that is told of then.
+        """
         last = (byte + size_bytes - 1) // SECTOR_BYTES
-        self._inode_at(path).bad_sectors.update(range(byte // SECTOR_BYTES, last + 1))
+        sectors = range(byte // SECTOR_BYTES, last + 1)
+        self._inode_at(path).bad_sectors.update(dict.fromkeys(sectors, by))
+
+    def mend_sectors(self, fault_id: str) -> None:
+        """The sectors that a fault spoiled can be read again."""
+        for inode in self.inodes.values():
+            bad = inode.bad_sectors.items()
+            left = {at: by for at, by in bad if by is None or by.id != fault_id}
+            inode.bad_sectors = left
 
     def _inode_at(self, path: Path) -> Inode:
         number = self.names.find(parts_of(path))
@@ -400,7 +430,7 @@ class SimDisk(DiskCore):
         twin._graves = set(self._graves)
         twin.late_reports = dict(self.late_reports)
         twin.inodes = {
-            number: Inode(inode.state.copy(), inode.location, None, 0, set(inode.bad_sectors))
+            number: Inode(inode.state.copy(), inode.location, None, 0, dict(inode.bad_sectors))
             for number, inode in self.inodes.items()
         }
         return twin

@@ -6,24 +6,31 @@ out: when they strike (``sim.plans``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
 
 from attrs import field, frozen
 
-from sim.clocks import HostClock
+from cluster.names import ADMIN, CONTROLLER
+from sim.clock_faults import ClockDrift, ClockFreeze, ClockStep, ClockStrobe, TimerJitter
+from sim.composites import Composite, Flap, Swizzle
 from sim.disk_faults import DiskFault
 from sim.disk_speed import SlowDisk, StalledDisk
 from sim.failpoints import ENDS, IMAGES, CrashLoopPlan, Failpoint
+from sim.host_faults import HostFault, at_least, one_of
 from sim.hosts import Host
 from sim.network_rules import Rule
+from sim.trace.kinds import Kind
 
 __all__ = [
     "AtFailpoint",
     "BackgroundHold",
+    "BadSectors",
+    "BitRot",
     "ClockDrift",
     "ClockFreeze",
     "ClockStep",
+    "ClockStrobe",
+    "Composite",
     "Crash",
     "CrashLoop",
     "DiskCallFault",
@@ -31,56 +38,17 @@ __all__ = [
     "DiskSlow",
     "DiskStall",
     "Fault",
+    "Flap",
     "HostFault",
     "HostPause",
+    "MetadataLag",
     "SlowCpu",
+    "Swizzle",
+    "TimerJitter",
 ]
 
 
-@frozen(kw_only=True)
-class HostFault:
-    """What strikes one node.
-
-    Attributes:
-        id: names it in traces; no other fault of the world has it.
-        node: name of the node.
-    """
-
-    id: str
-    node: str
-
-    def check(self, host: Host) -> None:
-        """Look whether it can strike this host at all.
-
-        Raises:
-            ValueError: it cannot; says why.
-        """
-
-    def begin(self, host: Host, number: int) -> None:
-        """Strike; ``number`` is the event that says so."""
-        raise NotImplementedError
-
-    def end(self, host: Host, number: int) -> None:
-        """Be over."""
-
-
-Fault = HostFault | Rule
-
-
-def _at_least(least: int) -> Any:
-    def check(fault: object, attribute: Any, value: int) -> None:
-        if value < least:
-            raise ValueError(f"{attribute.name} is {value}, allowed is {least} or more")
-
-    return check
-
-
-def _one_of(allowed: Sequence[str]) -> Any:
-    def check(fault: object, attribute: Any, value: str) -> None:
-        if value not in allowed:
-            raise ValueError(f"{attribute.name} is {value!r}, allowed are {', '.join(allowed)}")
-
-    return check
+Fault = HostFault | Rule | Composite
 
 
 # Processes ---------------------------------------------------------------------------------------
@@ -93,8 +61,8 @@ class Crash(HostFault):
     A host that is down loses its power all the same, one that is off loses nothing more.
     """
 
-    how: str = field(default="process", validator=_one_of(ENDS))
-    image: str = field(default="lost", validator=_one_of(IMAGES))
+    how: str = field(default="process", validator=one_of(ENDS))
+    image: str = field(default="lost", validator=one_of(IMAGES))
 
     def begin(self, host: Host, number: int) -> None:
         if self.how == "power":
@@ -119,9 +87,9 @@ class CrashLoop(HostFault):
     """
 
     calls: tuple[int, ...] = field(validator=lambda *a: _check_calls(a[2]))
-    how: str = field(default="process", validator=_one_of(ENDS))
-    image: str = field(default="lost", validator=_one_of(IMAGES))
-    restart_after_us: int = field(default=1_000_000, validator=_at_least(0))
+    how: str = field(default="process", validator=one_of(ENDS))
+    image: str = field(default="lost", validator=one_of(IMAGES))
+    restart_after_us: int = field(default=1_000_000, validator=at_least(0))
 
     def check(self, host: Host) -> None:
         host.require_disk()
@@ -183,7 +151,7 @@ class HostPause(HostFault):
 class SlowCpu(HostFault):
     """Handlers take ``factor_ppm`` millionths of their time."""
 
-    factor_ppm: int = field(validator=_at_least(0))
+    factor_ppm: int = field(validator=at_least(0))
 
     def begin(self, host: Host, number: int) -> None:
         host.cpu_factors[self.id] = self.factor_ppm
@@ -205,59 +173,28 @@ class BackgroundHold(HostFault):
         host.let_work_go(self.id, number)
 
 
-# Clocks ------------------------------------------------------------------------------------------
-
-
 @frozen(kw_only=True)
-class ClockStep(HostFault):
-    """The wall clock jumps by ``by_us``, which may be negative; it stays so."""
+class MetadataLag(HostFault):
+    """A broker or client hears of metadata ``records`` records late.
 
-    by_us: int
-
-    def begin(self, host: Host, number: int) -> None:
-        host.clock.step(host.kernel.timeline.now_us, self.by_us)
-        host.reclock()
-
-
-@frozen(kw_only=True)
-class ClockDrift(HostFault):
-    """Clocks run fast or slow, in millionths; at the end they run on from where they are.
-
-    They run then as they did at the beginning of the world (``ClockConfig``). Of several at a time
-    the newest counts.
+    None: of nothing, and at the end a broker hears of the newest state as one change.
     """
 
-    wall_ppm: int = 0
-    mono_ppm: int = 0
+    records: int | None = None
 
     def __attrs_post_init__(self) -> None:
-        HostClock(wall_ppm=self.wall_ppm, mono_ppm=self.mono_ppm)
+        if self.records is not None and self.records < 1:
+            raise ValueError(f"records is {self.records}, allowed is 1 or more, or None")
+
+    def check(self, host: Host) -> None:
+        if host.name in (CONTROLLER, ADMIN):
+            raise ValueError(f"{host.name} asks for no metadata, allowed are brokers and clients")
 
     def begin(self, host: Host, number: int) -> None:
-        host.drifts[self.id] = (self.wall_ppm, self.mono_ppm)
-        host.set_drift()
+        host.kernel.metadata.begin(host.name, self.id, self.records)
 
     def end(self, host: Host, number: int) -> None:
-        del host.drifts[self.id]
-        host.set_drift()
-
-
-@frozen(kw_only=True)
-class ClockFreeze(HostFault):
-    """The wall clock stands, with ``also_mono`` the monotonic one too.
-
-    Of several at a time, each clock stands until the last that holds it ends.
-    """
-
-    also_mono: bool = False
-
-    def begin(self, host: Host, number: int) -> None:
-        host.freezes[self.id] = self.also_mono
-        host.set_frozen()
-
-    def end(self, host: Host, number: int) -> None:
-        del host.freezes[self.id]
-        host.set_frozen()
+        host.kernel.metadata.end(host.name, self.id, number)
 
 
 # Disks -------------------------------------------------------------------------------------------
@@ -292,8 +229,8 @@ class DiskCallFault(_OfDisk):
 class DiskSlow(_OfDisk):
     """Calls take ``factor_ppm`` millionths of their time, and ``addend_us`` more."""
 
-    factor_ppm: int = field(default=1_000_000, validator=_at_least(0))
-    addend_us: int = field(default=0, validator=_at_least(0))
+    factor_ppm: int = field(default=1_000_000, validator=at_least(0))
+    addend_us: int = field(default=0, validator=at_least(0))
 
     def begin(self, host: Host, number: int) -> None:
         host.require_disk().queue.add(
@@ -313,7 +250,7 @@ class DiskSlow(_OfDisk):
 class DiskStall(_OfDisk):
     """No call of the disk completes for ``duration_us``; the length is known when it begins."""
 
-    duration_us: int = field(validator=_at_least(1))
+    duration_us: int = field(validator=at_least(1))
 
     def begin(self, host: Host, number: int) -> None:
         now_us = host.kernel.timeline.now_us
@@ -328,10 +265,62 @@ class DiskStall(_OfDisk):
 class DiskFill(_OfDisk):
     """``free_bytes`` of room are left; at the end there is as much as before."""
 
-    free_bytes: int = field(validator=_at_least(0))
+    free_bytes: int = field(validator=at_least(0))
 
     def begin(self, host: Host, number: int) -> None:
         host.require_disk().fill(self.id, self.free_bytes)
 
     def end(self, host: Host, number: int) -> None:
         host.require_disk().empty(self.id)
+
+
+@frozen(kw_only=True)
+class BadSectors(DiskCallFault):
+    """Reads of sectors of a file fail until these are written anew, or the fault ends.
+
+    Attributes:
+        fault: reads that fail; it names the file by its whole path.
+        byte, size_bytes: where they are.
+    """
+
+    byte: int = field(validator=at_least(0))
+    size_bytes: int = field(default=1, validator=at_least(1))
+
+    def begin(self, host: Host, number: int) -> None:
+        disk = host.require_disk().files
+        disk.spoil_sectors(Path(self.fault.path), self.byte, self.size_bytes, by=self.fault)
+
+    def end(self, host: Host, number: int) -> None:
+        host.require_disk().files.mend_sectors(self.id)
+
+
+@frozen(kw_only=True)
+class BitRot(_OfDisk):
+    """Bits of a file at rest flip, on the platter and for who reads it; they stay so.
+
+    Attributes:
+        path: of the file, from the root of the disk.
+        byte: where.
+        mask: the bits of it that flip, 1 to 255.
+        partition: whose file it is, for the trace.
+    """
+
+    path: str
+    byte: int = field(validator=at_least(0))
+    mask: int = field(validator=at_least(1))
+    partition: str = ""
+
+    def begin(self, host: Host, number: int) -> None:
+        host.require_disk().files.flip_bits(Path(self.path), self.byte, self.mask)
+        args = {
+            "fault": self.id,
+            "partition": self.partition,
+            "file": self.path,
+            "position": self.byte,
+            "size": 1,
+            "bits": self.mask.bit_count(),
+            "how": "flip",
+        }
+        host.tell(Kind.CORRUPT, (number,), args)
+        if host.kernel.observer is not None:
+            host.kernel.observer.on_damaged(host.name)

@@ -45,6 +45,15 @@ __all__ = ["Host"]
 
 
 @define(eq=False)
+class Jitter:
+    """A fault that makes timers late: by how much, its draws, and how many timers it met."""
+
+    ppm: int
+    stream: Stream
+    count: int = 0
+
+
+@define(eq=False)
 class Host:
     """See the module.
 
@@ -59,6 +68,8 @@ class Host:
             failpoints were armed, by id.
         pauses: what keeps the process paused: ids of faults, ``""`` for a step.
         drifts, freezes: of the clock, by fault; the newest drift counts.
+        strobes: whether the wall clock is off by a strobe now, by fault.
+        jitters: what makes timers late, by fault.
     """
 
     name: str
@@ -79,6 +90,8 @@ class Host:
     pauses: dict[str, None] = field(factory=dict)
     drifts: dict[str, tuple[int, int]] = field(factory=dict)
     freezes: dict[str, bool] = field(factory=dict)
+    strobes: dict[str, bool] = field(factory=dict)
+    jitters: dict[str, Jitter] = field(factory=dict)
     held_work: dict[str, frozenset[str]] = field(factory=dict)
     kept_work: list[tuple[TopicIdPartition | None, Work, int]] = field(factory=list)
     failed_start: StorageError | None = None
@@ -88,7 +101,7 @@ class Host:
     _work: Stream = field(init=False)
     _jitter: Stream = field(init=False)
     _works: int = 0
-    _jitters: int = 0
+    _late_timers: int = 0
     _handled: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -225,6 +238,10 @@ class Host:
         if self.kernel.observer is not None:
             self.kernel.observer.on_end(self.name, how, number)
 
+    def tell(self, kind: Kind, cause: tuple[int, ...], args: dict[str, Any]) -> int:
+        """Write an event of this host; returns its number."""
+        return self._emit(kind, cause, args)
+
     def _emit(self, kind: Kind, cause: tuple[int, ...], args: dict[str, Any]) -> int:
         kernel = self.kernel
         return kernel.trace.emit(kernel.timeline.now_us, self.name, kind, cause, args)
@@ -276,6 +293,7 @@ class Host:
         number = self._emit(Kind.PAUSE, cause, args)
         self.show(number)
         if self.kernel.observer is not None:
+            self.kernel.observer.on_struck("", (self.name,), number)
             self.kernel.observer.on_disturbed(self.name)
         return number
 
@@ -439,13 +457,28 @@ class Host:
         self._works += 1
         return low if low == high else low + self._work.below(high - low + 1, self._works)
 
-    def jitter_us(self, wait_us: int) -> int:
-        """How much later than it should a timer is."""
+    def begin_jitter(self, fault_id: str, ppm: int) -> None:
+        """Timers that are armed from now on are late by up to so many millionths of their wait."""
+        stream = self.kernel.draws.stream("timer-jitter", self.name, fault_id)
+        self.jitters[fault_id] = Jitter(ppm, stream)
+
+    def lateness(self, wait_us: int) -> tuple[int, tuple[int, ...]]:
+        """How much later than it should a timer is, and the events of the faults behind it.
+
+        Every source of it draws from a stream of its own, so one less leaves the others alone.
+        """
+        late_us, causes = 0, []
         most = wait_us * self.clock.jitter_ppm // 1_000_000
-        if most <= 0:
-            return 0
-        self._jitters += 1
-        return self._jitter.below(most + 1, self._jitters)
+        if most > 0:
+            self._late_timers += 1
+            late_us = self._jitter.below(most + 1, self._late_timers)
+        for fault_id, jitter in self.jitters.items():
+            jitter.count += 1
+            by_us = jitter.stream.below(max(wait_us * jitter.ppm // 1_000_000, 0) + 1, jitter.count)
+            late_us += by_us
+            if by_us:
+                causes.append(self.begun[fault_id])
+        return late_us, tuple(causes)
 
     def _on_disk_call(self, operation: str, path: Path, position: int, size_bytes: int) -> None:
         if self.process is not None:

@@ -17,7 +17,7 @@ from sim.network import Network
 from sim.timeline import Timeline
 from sim.trace.writer import Trace
 
-__all__ = ["Kernel", "Observer"]
+__all__ = ["ClientRecorder", "Kernel", "LateMetadata", "Observer"]
 
 
 class Observer(Protocol):
@@ -46,6 +46,12 @@ class Observer(Protocol):
     def on_disturbed(self, node: str) -> None:
         """A process was paused or goes on, a fault begins or ends; ``world`` stands for links."""
 
+    def on_struck(self, fault_id: str, nodes: Sequence[str], number: int) -> None:
+        """A fault of these nodes, or of their links, begins; ``*`` stands for all.
+
+        A pause has no id.
+        """
+
     def on_outcome(self, node: str, outcome: Any, acks: int, number: int) -> None:
         """A producer knows what became of a record; ``number`` is the event that says so."""
 
@@ -56,12 +62,69 @@ class Observer(Protocol):
         """A consumer has told its user of anything else."""
 
 
+class ClientRecorder(Protocol):
+    """Who takes down what clients ask and are told (``sim.histories``).
+
+    ``session`` counts the client's earlier starts.
+    """
+
+    def on_invoked(
+        self,
+        node: str,
+        session: int,
+        operation: int,
+        place: tuple[str, int | None],
+        record: Any,
+        config: Any,
+        *,
+        event: int,
+        t_us: int,
+    ) -> None:
+        """A record was given to a producer, which may have told its outcome by now."""
+
+    def on_outcome(self, node: str, session: int, outcome: Any, *, event: int, t_us: int) -> None:
+        """A producer knows what became of a record."""
+
+    def on_polled(
+        self, node: str, session: int, poll: int, record: Any, *, event: int, t_us: int
+    ) -> None:
+        """A consumer has handed a record to its user, in the poll of that number."""
+
+    def on_told(
+        self, node: str, session: int, told: Any, group: str | None, *, event: int, t_us: int
+    ) -> None:
+        """A consumer has told its user of anything else."""
+
+    def on_asked(
+        self,
+        node: str,
+        session: int,
+        place: tuple[str, int],
+        offset: int | None,
+        *,
+        event: int,
+        t_us: int,
+    ) -> None:
+        """A consumer is about to be assigned a partition, or, with an offset, to seek there."""
+
+
+class LateMetadata(Protocol):
+    """What makes brokers hear of metadata late (``sim.metadata_lags``)."""
+
+    def begin(self, node: str, fault_id: str, records: int | None) -> None:
+        """A broker hears of metadata so many records late, or of none (None)."""
+
+    def end(self, node: str, fault_id: str, number: int) -> None:
+        """That is over, with event ``number``."""
+
+
 @define(eq=False)
 class Kernel:
-    """Time, chance, the trace, the network and the configuration of one world.
+    """Time, chance, the trace, the network, late metadata and the configuration of one world.
 
     Attributes:
         observer: who looks on; None for nobody. It is no part of the world's state.
+        recorder: who takes down what clients see; the same holds.
     """
 
     config: ClusterConfig
@@ -69,4 +132,6 @@ class Kernel:
     draws: Draws
     trace: Trace
     network: Network = field(init=False)
+    metadata: LateMetadata = field(init=False)
     observer: Observer | None = None
+    recorder: ClientRecorder | None = None

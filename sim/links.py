@@ -65,6 +65,7 @@ class Frame:
         place: its place in the order in which frames were launched; they arrive in it.
         departs_us: when it was to leave; of one that has: when the wire has taken it.
         late_us: what the wire and losses put it off by.
+        wire_us: when the wire of a limited link has taken it; 0 where there is no limit.
         due_us: when it is to arrive if nothing holds it.
     """
 
@@ -77,6 +78,7 @@ class Frame:
         "message",
         "ordinal",
         "place",
+        "wire_us",
     )
 
     def __init__(
@@ -94,6 +96,7 @@ class Frame:
         self.departs_us = departs_us
         self.place = 0
         self.late_us = 0
+        self.wire_us = 0
         self.due_us = 0
 
     def copy(self) -> Frame:

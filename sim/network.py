@@ -45,7 +45,7 @@ from sim.launching import Launcher, holds
 from sim.link_limits import limit_of
 from sim.links import UNOWNED, Active, Connection, Frame, Link, LinkView
 from sim.network_hosts import Emits, NetworkHosts
-from sim.network_rules import Cut, Refuse, Rule
+from sim.network_rules import Cut, Limit, Refuse, Rule
 from sim.strikes import Strikes
 from sim.timeline import EventClass, Timeline
 from sim.trace.kinds import Kind
@@ -390,6 +390,8 @@ class Network:
             if active in link.rules:
                 link.set_rules(self._launcher.active)
                 self._launcher.release(link, active)
+                if isinstance(active.rule, Limit):
+                    self._departures.limit_ended(link)
                 if link.waiting:
                     self._timeline.at(
                         self._timeline.now_us,
@@ -398,6 +400,10 @@ class Network:
                         self._departures.pump,
                         link,
                     )
+
+    def active_rules(self) -> tuple[str, ...]:
+        """Ids of the rules that are active, in the order in which they were added."""
+        return tuple(active.rule.id for active in self._launcher.active)
 
     def _active(self, rule_id: str) -> Active:
         for active in self._launcher.active:

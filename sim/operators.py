@@ -102,6 +102,10 @@ class Operator(Machine):
             case ("retry", int(number)) if number in self._open:
                 self._send(now, fx, number)
 
+    def waiting(self) -> list[tuple[str, Message]]:
+        """Whom it asks for what, without an answer so far."""
+        return [(to, message) for to, message, _ in self._open.values()]
+
     def fields(self) -> dict[str, Any]:
         return {"open_requests": len(self._open)}
 

@@ -131,6 +131,11 @@ class Produced(Pending[list[Outcome]]):
         self._keys = [(self._incarnation, operation) for operation in operations]
         self._outcomes = world.producers[host.name].claim(self._keys)
 
+    @property
+    def operations(self) -> list[tuple[str, int]]:
+        """Client and operation of each record, in their order."""
+        return [(self._host.name, operation) for _, operation in self._keys]
+
     def is_done(self) -> bool:
         return len(self._outcomes) == len(self._keys) or self._has_ended()
 

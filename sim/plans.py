@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import asdict, frozen
 
-from sim.faults import Fault, HostFault
+from sim.faults import Composite, Fault, HostFault
 from sim.network_rules import Duplicate, Reorder, Rule
 from sim.plain import plain
 from sim.timeline import EventClass
@@ -87,29 +87,53 @@ def _end(world: World, fault_id: str) -> None:
 def begin(world: World, fault_id: str, cause: tuple[int, ...] = ()) -> int:
     """A fault of ``world.faults`` strikes now. Returns the event."""
     fault = world.faults[fault_id]
-    target: Any = fault.edges if isinstance(fault, Rule) else fault.node
+    node = fault.node if isinstance(fault, HostFault) else "world"
     shown = {
         key: plain(value)
         for key, value in asdict(fault).items()
-        if key not in ("id", "node", "edges")
+        if key not in ("id", "node", "edges", "nodes")
     }
     args = {
         "id": fault_id,
         "kind": type(fault).__name__,
-        "target": plain(target),
+        "target": plain(_target(fault)),
         "args": shown,
     }
-    node = "world" if isinstance(fault, Rule) else fault.node
     number = world.trace.emit(world.now_us, node, Kind.FAULT, cause, args)
     if isinstance(fault, Rule):
         world.network.add(fault, cause=(number,))
+    elif isinstance(fault, Composite):
+        fault.begin(world, number)
     else:
         host = world.host(fault.node)
         host.begun[fault_id] = number
         fault.begin(host, number)
     world.active_faults[fault_id] = number
+    if world.kernel.observer is not None:
+        world.kernel.observer.on_struck(fault_id, _struck(fault), number)
     _tell_onlooker(world, node)
     return number
+
+
+def _struck(fault: Fault) -> tuple[str, ...]:
+    """The nodes that a fault is about, those at the ends of its links."""
+    if isinstance(fault, Rule):
+        return tuple(dict.fromkeys(node for edge in fault.edges for node in edge))
+    target = _target(fault)
+    if isinstance(target, str):
+        return tuple(target.split(", "))
+    return tuple(dict.fromkeys(node for each in target for node in _flat(each)))
+
+
+def _flat(target: Any) -> tuple[str, ...]:
+    return (target,) if isinstance(target, str) else tuple(target)
+
+
+def _target(fault: Fault) -> Any:
+    """Whom it strikes."""
+    if isinstance(fault, Rule):
+        return fault.edges
+    return fault.node if isinstance(fault, HostFault) else fault.target
 
 
 def end(world: World, fault_id: str, cause: tuple[int, ...] = ()) -> int:
@@ -117,10 +141,12 @@ def end(world: World, fault_id: str, cause: tuple[int, ...] = ()) -> int:
     fault = world.faults[fault_id]
     cause = (*cause, world.active_faults.pop(fault_id))
     args = {"id": fault_id, "kind": type(fault).__name__}
-    node = "world" if isinstance(fault, Rule) else fault.node
+    node = fault.node if isinstance(fault, HostFault) else "world"
     number = world.trace.emit(world.now_us, node, Kind.HEAL, cause, args)
     if isinstance(fault, Rule):
         world.network.remove(fault_id)
+    elif isinstance(fault, Composite):
+        fault.end(world, number)
     else:
         host = world.host(fault.node)
         del host.begun[fault_id]

@@ -67,14 +67,15 @@ class Task(NamedTuple):
 
 @define(eq=False)
 class _Armed:
-    """A timer: when it is due on which clock, which event armed it, how late it is, and its entry
-    if it has one.
+    """A timer: when it is due on which clock, which event armed it, how late it is and through the
+    faults that began with which events, and its entry if it has one.
     """
 
     at_us: int
     clock: Clock
     cause: int
     late_us: int = 0
+    late_by: tuple[int, ...] = ()
     token: Token | None = None
 
 
@@ -88,6 +89,7 @@ class Process:
         is_paused: it handles and sends nothing; what comes waits in ``kept``, what would leave in
             ``held``.
         busy_until_us: by lane.
+        left_us: with a single lane, when what was put last leaves.
         requests: the events at which each request that has no answer yet was handled, by sender
             and correlation id. Those of a connection that has ended are forgotten, also while they
             wait for their lane, and are not answered.
@@ -104,6 +106,7 @@ class Process:
     held: list[tuple[int, list[Effect]]] = field(factory=list)
     meter: Meter | None = None
     busy_until_us: dict[Lane, int] = field(factory=dict)
+    left_us: int = 0
     waiting: dict[Lane, deque[Task]] = field(factory=dict)
     woken: dict[Lane, bool] = field(factory=dict)
     timers: dict[TimerKey, _Armed] = field(factory=dict)
@@ -113,7 +116,8 @@ class Process:
 
     def start(self, cause: tuple[int, ...], args: dict[str, Any]) -> None:
         """Call ``on_start`` at once."""
-        self._run(Lane.METADATA, Task(Kind.START, cause, args, "on_start", ()))
+        lane = Lane.REQUESTS if self.is_single_lane else Lane.METADATA
+        self._run(lane, Task(Kind.START, cause, args, "on_start", ()))
 
     def stop(self, cause: tuple[int, ...]) -> None:
         """Begin a controlled shutdown."""
@@ -325,6 +329,9 @@ class Process:
         if effects:
             timeline = self.host.kernel.timeline
             at_us = timeline.now_us + after_us
+            if self.is_single_lane:
+                # A call waits for no lane, but what it sends does not overtake what was put before.
+                at_us = self.left_us = max(at_us, self.left_us + 1)
             origin = f"out:{self.host.name}"
             timeline.at(at_us, EventClass.DISK, origin, self._leave, number, effects)
 
@@ -391,11 +398,11 @@ class Process:
             self._disarm(key)
         armed = self.timers[key] = _Armed(effect.at_us, effect.clock, number)
         host = self.host
-        if host.clock.jitter_ppm:
+        if host.clock.jitter_ppm or host.jitters:
             # Drawn once, whatever happens to the clock: a fault must not move the draws of others.
             now = host.clock.now(host.kernel.timeline.now_us)
             shown_us = now.mono_us if effect.clock == "mono" else now.wall_us
-            armed.late_us = host.jitter_us(effect.at_us - shown_us)
+            armed.late_us, armed.late_by = host.lateness(effect.at_us - shown_us)
         self._schedule(key, armed)
 
     def _schedule(self, key: TimerKey, armed: _Armed) -> None:
@@ -417,7 +424,8 @@ class Process:
     def _due(self, key: TimerKey, armed: _Armed) -> None:
         armed.token = None
         args = {"key": "/".join(map(str, key)), "clock": armed.clock}
-        task = Task(Kind.TIMER, (armed.cause,), args, "on_timer", (key,), armed)
+        cause = (armed.cause, *armed.late_by)
+        task = Task(Kind.TIMER, cause, args, "on_timer", (key,), armed)
         self._enter(lane_of_timer(key), task)
 
     # The disk ----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Left out: the host (``sim.hosts``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from cluster.effects import Yield
@@ -41,8 +41,12 @@ class ProcessHost(Protocol):
     def background_us(self) -> int:
         """How long the next piece of background work waits."""
 
-    def jitter_us(self, wait_us: int) -> int:
-        """How much later than it should the next timer is."""
+    @property
+    def jitters(self) -> Mapping[str, object]:
+        """What makes timers late, by fault."""
+
+    def lateness(self, wait_us: int) -> tuple[int, tuple[int, ...]]:
+        """How much later than it should the next timer is, and the events behind that."""
 
     def show(self, number: int) -> None:
         """Attach to event ``number``, the last one, what viewers see changed."""

@@ -36,7 +36,7 @@ _NOT_STATE: dict[type, frozenset[str]] = {
     ),
     Inode: frozenset({"handle", "location"}),
     Host: frozenset({"shown", "build", "adapter", "manifest"}),
-    Kernel: frozenset({"trace", "config", "observer"}),
+    Kernel: frozenset({"trace", "config", "observer", "recorder"}),
     Controller: frozenset({"_shown"}),
     # Its entries are written down one by one; where they lie does not matter.
     Timeline: frozenset({"_heap", "_cancelled", "driver"}),

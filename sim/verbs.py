@@ -364,6 +364,18 @@ class Cluster:
             )
             operations.append(operation)
             self.world.producers[host.name].begin(host, operation, begun, place)
+            recorder = self.world.kernel.recorder
+            if recorder is not None:
+                recorder.on_invoked(
+                    host.name,
+                    host.starts - 1,
+                    operation,
+                    (topic, partition),
+                    record,
+                    config,
+                    event=begun,
+                    t_us=self.world.now_us,
+                )
         what = f"produce of {len(values)} records to {topic}"
         return Produced(self.world, what, host, operations)
 
@@ -399,11 +411,13 @@ class Cluster:
             notes.returned.clear()
         is_new = place not in notes.assigned
         if is_new:
+            self._record(host, place, None)
             self._tell(host, args, "assign", (*notes.assigned, place))
             notes.assigned += (place,)
         if offset is not None:
             notes.returned.pop(place, None)
             args = {"topic": topic, "partition": partition, "offset": offset}
+            self._record(host, place, offset)
             self._tell(host, args, "seek", topic, partition, offset)
         what = f"consume of {count} records of {topic}-{partition}"
         consumed = Consumed(self.world, what, host, place, count)
@@ -431,6 +445,13 @@ class Cluster:
             self.consume(
                 topic, _WITHOUT_END, partition=number, reset=reset, group=group, client=client
             )
+
+    def _record(self, host: Host, place: tuple[str, int], offset: int | None) -> None:
+        """For the history: before the consumer tells anything of it."""
+        recorder = self.world.kernel.recorder
+        if recorder is not None:
+            event, t_us = self.world.trace.count + 1, self.world.now_us
+            recorder.on_asked(host.name, host.starts - 1, place, offset, event=event, t_us=t_us)
 
     def _tell(self, host: Host, args: dict[str, Any], method: str, *values: Any) -> None:
         self.world.call(host.name, Kind.STEP, args, method, *values, cause=self.cause)

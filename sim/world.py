@@ -13,11 +13,13 @@ Left out: what users do in the words of their trade (``sim.verbs``), scripts (``
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cluster.config import ConsumerConfig, ProducerConfig
+from attrs import evolve
+
+from cluster.config import BrokerConfig, ConsumerConfig, ProducerConfig
 from cluster.consumer import Consumer
 from cluster.machine import Machine
 from cluster.message import Message
@@ -36,6 +38,7 @@ from sim.faults import Fault
 from sim.host_disks import HostDisk
 from sim.hosts import Host
 from sim.kernel import Kernel
+from sim.metadata_lags import MetadataLags
 from sim.network import Network
 from sim.operators import Operator
 from sim.range_reads import with_bytes
@@ -48,6 +51,7 @@ from sim.trace.writer import Trace
 from sim.views import View
 from sim.world_errors import WorldError
 from storage.disk import Disk, FileKind, OsDisk
+from storage.errors import InvalidConfig
 from storage.memdisk import MemDisk
 
 __all__ = ["World", "WorldError"]
@@ -64,6 +68,7 @@ class World:
         producers, consumers: what their hosts have told so far.
         faults: all that are known, by id; ``active_faults`` has the events at which those that are
             active began.
+        broker_configs: of those brokers that have one of their own.
     """
 
     def __init__(
@@ -97,14 +102,17 @@ class World:
         self.kernel.network = self.network
         self.root = root
         self.hosts: dict[str, Host] = {}
+        self._late_metadata = self.kernel.metadata = MetadataLags(self.hosts)
         self.watchers: list[Callable[[World], None]] = []
         self.producers: dict[str, ProducerNotes] = {}
         self.consumers: dict[str, ConsumerNotes] = {}
         self.disk_copies: dict[str, DiskCopy] = {}
         self.faults: dict[str, Fault] = {}
         self.active_faults: dict[str, int] = {}
+        self.broker_configs: dict[str, BrokerConfig] = {}
         for name in (CONTROLLER, *config.names):
             self._add_host(name, self._build_server, has_disk=True)
+        self.hosts[CONTROLLER].adapter = self._on_controller
         self._add_host(ADMIN, self._build_operator, has_disk=False)
         for name in (CONTROLLER, *config.names, ADMIN):
             self.timeline.at(0, EventClass.FAULT, f"start:{name}", self.hosts[name].start)
@@ -158,7 +166,7 @@ class World:
             )
         return config.make_broker(
             host.name,
-            config.broker,
+            self.broker_configs.get(host.name, config.broker),
             host.disk.files,
             Path("/"),
             guards=config.guards,
@@ -311,6 +319,23 @@ class World:
             raise WorldError(f"copy is {copy_name!r}, allowed is a name other than same, wiped")
         self.disk_copies[copy_name] = DiskCopy.take(host.disk.files)
 
+    def configure_broker(self, name: str, values: Mapping[str, Any]) -> None:
+        """Change what one broker is configured by, from its next start on.
+
+        Args:
+            values: by the names of ``BrokerConfig``.
+
+        Raises:
+            WorldError: it is no broker, or the values cannot be.
+        """
+        if name not in self.config.names:
+            raise WorldError(f"broker is {name!r}, allowed are {', '.join(self.config.names)}")
+        try:
+            changed = evolve(self.broker_configs.get(name, self.config.broker), **values)
+        except (InvalidConfig, TypeError) as error:
+            raise WorldError(f"{name} cannot be configured so: {error}") from error
+        self.broker_configs[name] = changed
+
     def shutdown(self, name: str, cause: tuple[int, ...] = ()) -> None:
         """Ask a process to stop in order; it is gone when its machine is done."""
         self._struck(name)
@@ -382,8 +407,15 @@ class World:
     def receive(self, node: str, src: str, message: Message, sent: int) -> None:
         """Hand a message to the process that runs there."""
         process = self.hosts[node].process
-        if process is not None:
-            process.deliver(src, message, sent)
+        if process is None:
+            return
+        if self._late_metadata.lags and self._late_metadata.take(node, src, message, sent):
+            return
+        process.deliver(src, message, sent)
+
+    def _on_controller(self, process: Any, number: int) -> None:
+        """Behind each handler of the controller."""
+        self._late_metadata.on_committed()
 
     def disconnected(self, node: str, peer: str, cause: int) -> None:
         """Tell a process that a connection is gone."""

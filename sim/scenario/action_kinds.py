@@ -13,13 +13,19 @@ from cluster.failpoints import FAILPOINTS
 from sim.disk_fuses import OPERATIONS
 from sim.disk_images import CRASH_MODES
 from sim.network_rules import MESSAGE_NAMES
-from sim.scenario.kafka_keys import TOPIC_KEYS, topic_value
+from sim.scenario.kafka_keys import (
+    BROKER_KEYS,
+    TOPIC_KEYS,
+    cluster_value,
+    topic_value,
+)
 from sim.scenario.kinds import Choice, Integer, ListOf, MapOf, Reader, item
 from sim.scenario.name_kinds import BrokerKind, SelectorKind
 from sim.scenario.names import PARTITIONS_MAX
 from sim.scenario.problems import Refusal, guess, seen
 
 __all__ = [
+    "ANY_CONFIG",
     "ASSIGNMENTS",
     "BYTES_MAX",
     "COUNT_MAX",
@@ -79,7 +85,9 @@ class FailpointKind:
 
 @frozen
 class DiskKind:
-    """``same``, ``wiped``, or ``image:ID``: as it was when the step of that id was done."""
+    """``same``, ``wiped``, ``image:ID`` (as it was when the step of that id was done) or
+    ``of:BROKER`` (as another's is now).
+    """
 
     def read(self, value: object, reader: Reader) -> str:
         if value in ("same", "wiped"):
@@ -95,10 +103,18 @@ class DiskKind:
                 offset=6,
                 width=len(step),
             )
-        raise Refusal(f"{seen(value)} is no disk", allowed=("same", "wiped", "image:STEP-ID"))
+        if isinstance(value, str) and value.startswith("of:"):
+            broker, known = value.removeprefix("of:"), reader.names.broker_names
+            if reader.names.is_broker(broker):
+                return value
+            text = f"there is no broker {seen(broker)}"
+            width = len(broker)
+            raise Refusal(text, hint=guess(broker, known), allowed=known, offset=3, width=width)
+        allowed = ("same", "wiped", "image:STEP-ID", "of:BROKER")
+        raise Refusal(f"{seen(value)} is no disk", allowed=allowed)
 
     def schema(self) -> dict[str, Any]:
-        return {"type": "string", "pattern": "^(same|wiped|image:.+)$"}
+        return {"type": "string", "pattern": "^(same|wiped|image:.+|of:.+)$"}
 
     def show(self, value: Any) -> Any:
         return value
@@ -129,7 +145,19 @@ def _topic_pair(key: str, value: object, reader: Reader) -> tuple[str, str]:
         raise refusal from None
 
 
+def _any_pair(key: str, value: object, reader: Reader) -> tuple[str, str]:
+    """A value of a topic or of a broker: which of both is looked at where that is known."""
+    if key in BROKER_KEYS:
+        return key, str(cluster_value(key, value))
+    return _topic_pair(key, value, reader)
+
+
 TOPIC_CONFIG: Final = MapOf(_topic_pair, {"type": ["integer", "boolean", "string"]}, TOPIC_KEYS)
+ANY_CONFIG: Final = MapOf(
+    _any_pair,
+    {"type": ["integer", "boolean", "string"]},
+    tuple(sorted((*TOPIC_KEYS, *BROKER_KEYS))),
+)
 REPLICAS: Final = ListOf(BrokerKind(), high=100, is_distinct=True, what="brokers")
 ASSIGNMENTS: Final = ListOf(REPLICAS, high=PARTITIONS_MAX, what="partitions")
 ONLY: Final = ListOf(Choice(MESSAGE_NAMES), high=100, what="message names")

@@ -218,7 +218,10 @@ class Crash(Action):
 
 @frozen(kw_only=True)
 class Start(Action):
-    """Start a process where none runs, on its disk, a wiped one, or an older state of its own."""
+    """Start a process where none runs, on its disk, a wiped one, or an older state of its own.
+
+    ``of:b2`` is a copy of what the disk of b2 has now.
+    """
 
     NAME: ClassVar[str] = "start"
     SHORT: ClassVar[str] = "node"

@@ -22,6 +22,7 @@ from sim.scenario.model import (
     Expect,
     ExpectKeys,
     Head,
+    Liveness,
     Scenario,
     Step,
     StepKeys,
@@ -44,14 +45,14 @@ from sim.scenario.problems import (
     seen,
 )
 from sim.scenario.structuring import Structurer
-from sim.scenario.wholes import whole_problems
+from sim.scenario.wholes import liveness_problems, whole_problems
 
 __all__ = ["Source", "check_document", "try_variants"]
 
 _T = TypeVar("_T")
 _LISTS: Final[tuple[str, ...]] = ("topic", "variant", "workload", "fault", "step", "expect")
 _HEAD: Final = {key_of(each) for each in fields(Head)}
-_TOP: Final = (*_HEAD, "cluster", "sweep", *_LISTS)
+_TOP: Final = (*_HEAD, "cluster", "liveness", "sweep", *_LISTS)
 _TABLES_MAX: Final = 2_000
 _VARIED_MAX: Final = 50_000
 """Tables of a file times its variants: each variant is tried on all of them."""
@@ -215,7 +216,11 @@ def check_document(document: dict[str, Any], source: Source) -> Scenario:
     faults = check.tables("fault", fault)
     steps = check.tables("step", step)
     expects = check.tables("expect", expect)
-    sweep = None
+    liveness, sweep = None, None
+    if "liveness" in document:
+        liveness = check.table(document["liveness"], Liveness, ("liveness",))
+        if liveness is not None:
+            check.refused += liveness_problems(liveness, workloads)
     if "sweep" in document:
         sweep = check.table(document["sweep"], Sweep, ("sweep",))
     check.refused += whole_problems(document, check.structurer.names, cluster, faults, steps)
@@ -237,6 +242,7 @@ def check_document(document: dict[str, Any], source: Source) -> Scenario:
         steps=steps,
         expects=expects,
         sweep=sweep,
+        liveness=liveness,
         file=source.file,
         text=source.text,
         document=document,
@@ -375,7 +381,7 @@ def _where(at: Path, document: Mapping[str, Any]) -> str:
         return ""
     top = at[0]
     if len(at) < 2 or top not in _LISTS or not isinstance(at[1], int):
-        return f"[{top}]" if top in ("cluster", "sweep") else ""
+        return f"[{top}]" if top in ("cluster", "liveness", "sweep") else ""
     try:
         table = document[str(top)][at[1]]
     except (KeyError, IndexError, TypeError):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import field, frozen
 
+from sim.disk_faults import FAULT_KINDS as CALLS
 from sim.network_rules import MESSAGE_NAMES
 from sim.scenario.action_kinds import COUNT_MAX
 from sim.scenario.durations import duration_us
@@ -56,9 +57,7 @@ WORK_KINDS: Final = (
     "remove-directory",
     "snapshot",
 )
-DISK_CALLS: Final = tuple(
-    "append fsync_dir listdir mkdir open read_at rename truncate unlink write_at".split()
-)
+DISK_CALLS: Final = tuple(sorted(CALLS["error"]))
 
 
 @frozen
@@ -162,13 +161,11 @@ class Fault:
 
     Attributes:
         KIND: as files spell it.
-        IS_WIRED: whether a run can carry it out today.
         number: of the table, from 1.
         line: of the file; 0 where it is none.
     """
 
     KIND: ClassVar[str] = ""
-    IS_WIRED: ClassVar[bool] = True
     id: str = item(ID, "how traces and heal name it")
     start: When = item(WhenKind(), "when it strikes")
     end: When | None = item(WhenKind(), "when it is over; else never", default=None)

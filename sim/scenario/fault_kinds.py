@@ -2,8 +2,7 @@
 
 Every table has ``id``, ``kind``, ``target``, ``start`` and mostly ``end``; a time or
 ``{ when = "EXPR" }``. Kinds of links take a target that is a node (all its links) or
-``{ from = ..., to = ... }``. ``FAULT_KINDS`` is the closed table; ``is_wired`` says which kinds
-``sim.plans`` can carry out today. All of them are read; a run refuses the others.
+``{ from = ..., to = ... }``. ``FAULT_KINDS`` is the closed table.
 
 Left out: making ``sim.faults`` and ``sim.network_rules`` of them (``sim.running``).
 """
@@ -30,12 +29,15 @@ from sim.scenario.fault_links import (
 )
 from sim.scenario.fault_nodes import (
     BackgroundHoldFault,
+    BadSectorFault,
     BitRotFault,
     ClockDriftFault,
     ClockFreezeFault,
     ClockStepFault,
+    ClockStrobeFault,
     CrashFault,
     CrashLoopFault,
+    DiskGoneFault,
     EioFault,
     EnospcFault,
     FailpointFault,
@@ -46,9 +48,13 @@ from sim.scenario.fault_nodes import (
     LostWriteFault,
     MisdirectedWriteFault,
     PauseFault,
+    ReadOnlyFault,
+    ShortReadFault,
     SlowFault,
     SplitWriteFault,
     StallFault,
+    TimerJitterFault,
+    WriteBackFailFault,
 )
 
 __all__ = ["FAULT_KINDS", "Fault", "Links", "When"]
@@ -78,6 +84,8 @@ FAULT_KINDS: Final[dict[str, type[Fault]]] = {
         ClockStepFault,
         ClockDriftFault,
         ClockFreezeFault,
+        ClockStrobeFault,
+        TimerJitterFault,
         StallFault,
         FillFault,
         FsyncFailFault,
@@ -88,6 +96,11 @@ FAULT_KINDS: Final[dict[str, type[Fault]]] = {
         SplitWriteFault,
         LostWriteFault,
         MisdirectedWriteFault,
+        ShortReadFault,
+        WriteBackFailFault,
+        ReadOnlyFault,
+        DiskGoneFault,
+        BadSectorFault,
         BitRotFault,
     )
 }

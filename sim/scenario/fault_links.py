@@ -13,6 +13,7 @@ from sim.network_rules import IN_FLIGHT
 from sim.scenario.action_kinds import BYTES_MAX, COUNT_MAX
 from sim.scenario.durations import UNITS_US
 from sim.scenario.fault_base import (
+    MILLION,
     Fault,
     LinkFault,
     NodeFault,
@@ -163,29 +164,71 @@ class FlapFault(LinkFault):
     """Links are cut and whole by turns."""
 
     KIND: ClassVar[str] = "flap"
-    IS_WIRED: ClassVar[bool] = False
     period_us: int = item(Duration(_MS), "one turn of both")
     duty_ppm: int = ppm_of("so many millionths of it the links are cut", 500_000)
+    in_flight: str = item(Choice(IN_FLIGHT), "what becomes of messages", default="drop")
+
+    def check(self) -> list[Refusal]:
+        found = super().check()
+        if self.duty_ppm == MILLION:
+            text = "links that are never whole do not flap"
+            found.append(Refusal(text, at=("duty_ppm",), hint='write kind = "cut"'))
+        return found
 
 
 @frozen(kw_only=True)
 class SwizzleFault(NodeFault):
-    """Nodes are clogged one by one and released in another order."""
+    """Half of the nodes, drawn, are clogged one by one and then released in another order.
+
+    Of an odd number it is the larger half. When the last is released nothing more happens; at the
+    end all are.
+    """
 
     KIND: ClassVar[str] = "swizzle"
-    IS_WIRED: ClassVar[bool] = False
     period_us: int = item(Duration(_MS), "between two of them")
+
+    def check(self) -> list[Refusal]:
+        found = super().check()
+        if len(self.target) == 1 and self.target[0].is_single:
+            text = "there is no half of one node"
+            found.append(Refusal(text, at=("target",), hint="name two or more"))
+        return found
 
 
 @frozen(kw_only=True)
 class MetadataLagFault(NodeFault):
-    """A broker hears of metadata so many records late, or goes straight to the newest."""
+    """A broker or client hears of metadata so many records late, or goes straight to the newest.
+
+    A broker is given the records of the metadata log one by one, so many behind the newest; with
+    ``skip`` nothing until the end, and then the newest state as one change. A client is given an
+    answer when that is so old, or with ``skip`` at the end.
+    """
 
     KIND: ClassVar[str] = "metadata-lag"
-    IS_WIRED: ClassVar[bool] = False
     ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("records", "skip"),)
+    target: tuple[Selector, ...] = item(
+        ListOf(
+            SelectorKind(servers_only=False),
+            high=100,
+            takes_one=True,
+            is_distinct=True,
+            what="nodes",
+        ),
+        "which brokers or clients",
+    )
     records: int | None = item(Integer(1, COUNT_MAX), "how far behind", default=None)
-    skip: bool = item(Flag(), "nothing meanwhile, then everything at once", default=False)
+    skip: bool = item(Flag(), "nothing meanwhile, then the newest at once", default=False)
+
+    def check(self) -> list[Refusal]:
+        found = super().check()
+        if self.records is None and not self.skip:
+            found.append(Refusal("it changes nothing", at=("skip",), hint="write records"))
+        for at, each in enumerate(self.target):
+            if each.kind == "controller":
+                text = "the controller asks for no metadata"
+                hint = "write a broker or client"
+                found.append(Refusal(text, at=("target", at), hint=hint))
+        return found
 
 
 def _no_only(fault: LinkFault) -> list[Refusal]:

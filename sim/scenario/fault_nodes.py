@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
+from sim.clocks import JITTER_PPM_MAX
 from sim.scenario.action_kinds import BYTES_MAX, COUNT_MAX, IMAGES, FailpointKind, is_file_name
 from sim.scenario.durations import DURATION_MAX_US, UNITS_US
 from sim.scenario.fault_base import (
@@ -25,13 +26,17 @@ from sim.scenario.problems import Refusal, seen
 from sim.scenario.slowness import Slowness, SlownessKind
 
 __all__ = [
+    "AtRestFault",
     "BackgroundHoldFault",
+    "BadSectorFault",
     "BitRotFault",
     "ClockDriftFault",
     "ClockFreezeFault",
     "ClockStepFault",
+    "ClockStrobeFault",
     "CrashFault",
     "CrashLoopFault",
+    "DiskGoneFault",
     "EioFault",
     "EnospcFault",
     "FailpointFault",
@@ -42,9 +47,13 @@ __all__ = [
     "LostWriteFault",
     "MisdirectedWriteFault",
     "PauseFault",
+    "ReadOnlyFault",
+    "ShortReadFault",
     "SlowFault",
     "SplitWriteFault",
     "StallFault",
+    "TimerJitterFault",
+    "WriteBackFailFault",
 ]
 
 # Processes ---------------------------------------------------------------------------------------
@@ -153,6 +162,29 @@ class ClockFreezeFault(NodeFault):
     also_mono: bool = item(Flag(), "the monotonic clock too", default=False)
 
 
+@frozen(kw_only=True)
+class ClockStrobeFault(NodeFault):
+    """The wall clock jumps and jumps back, by turns; at the end it is right again."""
+
+    KIND: ClassVar[str] = "clock-strobe"
+    by_us: int = item(Duration(-DURATION_MAX_US), 'how far: "30s", "-2m"')
+    period_us: int = item(Duration(UNITS_US["ms"]), "between two jumps")
+
+    def check(self) -> list[Refusal]:
+        found = super().check()
+        if not self.by_us:
+            found.append(Refusal("it changes nothing", at=("by",)))
+        return found
+
+
+@frozen(kw_only=True)
+class TimerJitterFault(NodeFault):
+    """Timers that are armed meanwhile fire late, by a drawn part of their wait."""
+
+    KIND: ClassVar[str] = "timer-jitter"
+    ppm: int = item(Integer(1, JITTER_PPM_MAX), "at most so many millionths of it")
+
+
 # Disks -------------------------------------------------------------------------------------------
 
 
@@ -239,23 +271,84 @@ class MisdirectedWriteFault(DiskFault):
 
 
 @frozen(kw_only=True)
-class BitRotFault(NodeFault):
-    """A bit flips in a file that is at rest."""
+class ShortReadFault(DiskFault):
+    """A read takes two calls."""
 
-    KIND: ClassVar[str] = "bit-rot"
-    IS_WIRED: ClassVar[bool] = False
-    ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("offset", "file"),)
+    KIND: ClassVar[str] = "short-read"
+    partial_bytes: int = item(Integer(1, BYTES_MAX), "of the first", default=1)
+
+
+@frozen(kw_only=True)
+class WriteBackFailFault(DiskFault):
+    """The kernel cannot write dirty pages back and marks them clean; the next sync says so.
+
+    It needs a cluster with ``writeback``.
+    """
+
+    KIND: ClassVar[str] = "write-back-fail"
+    content: str = item(
+        Choice(("keep", "revert")), "what readers see: the new bytes or the old", default="keep"
+    )
+
+
+@frozen(kw_only=True)
+class ReadOnlyFault(NodeFault):
+    """The file system is mounted read-only until the end: changes and syncs fail."""
+
+    KIND: ClassVar[str] = "read-only"
+
+
+@frozen(kw_only=True)
+class DiskGoneFault(NodeFault):
+    """The log directory is offline until the end: each call of the disk fails."""
+
+    KIND: ClassVar[str] = "disk-gone"
+
+
+@frozen(kw_only=True)
+class AtRestFault(NodeFault):
+    """A fault of bytes at rest: of a file of a partition, in pages that have been written back.
+
+    With neither ``offset`` nor ``file`` it is drawn from all of the partition's log.
+    """
+
     partition: PartitionName = item(PartitionKind(), "of which partition")
-    offset: int | None = item(Integer(), "of a record", default=None)
+    offset: int | None = item(Integer(), "in the batch of this record", default=None)
     file: str | None = item(Text(), "name in the partition's directory", default=None)
-    byte: int | None = item(Integer(0, BYTES_MAX), "position in the file", default=None)
+    byte: int | None = item(Integer(0, BYTES_MAX), "position in the file; else drawn", default=None)
 
     def check(self) -> list[Refusal]:
         found = super().check()
-        if (self.file is None) != (self.byte is None):
-            key = "file" if self.byte is None else "byte"
-            found.append(Refusal("file and byte stand together", at=(key,), is_key=True))
+        if self.offset is not None and self.file is not None:
+            text = '"offset" and "file" exclude each other'
+            found.append(Refusal(text, at=("file",), is_key=True))
+        if self.byte is not None and self.file is None:
+            text = "byte is a position in a file"
+            found.append(Refusal(text, at=("byte",), is_key=True, hint="write file"))
         if self.file is not None and not is_file_name(self.file):
             text = f"{seen(self.file)} is no name of a file in the directory"
-            found.append(Refusal(text, at=("file",)))
+            found.append(Refusal(text, at=("file",), hint="write it without a path"))
         return found
+
+
+@frozen(kw_only=True)
+class BitRotFault(AtRestFault):
+    """Bits of a byte flip that is at rest; who reads it sees that at once, and it stays so.
+
+    With neither ``offset`` nor ``file`` it is drawn from all of the partition's log. What is still
+    to be written back cannot rot: a step ``flush`` writes it.
+    """
+
+    KIND: ClassVar[str] = "bit-rot"
+    bits: int = item(Integer(1, 8), "how many of the byte's bits", default=1)
+
+
+@frozen(kw_only=True)
+class BadSectorFault(AtRestFault):
+    """A sector of 512 bytes cannot be read until it is written anew, or the fault ends.
+
+    With neither ``offset`` nor ``file`` it is drawn from all of the partition's log. It strikes
+    what has been written back: a step ``flush`` does that.
+    """
+
+    KIND: ClassVar[str] = "bad-sector"

@@ -17,7 +17,14 @@ from cluster.config import BrokerConfig, ControllerConfig, TopicConfig
 from sim.scenario.problems import Refusal, guess, seen
 from storage.errors import InvalidConfig
 
-__all__ = ["CLUSTER_KEYS", "TOPIC_KEYS", "ClusterKey", "cluster_value", "topic_value"]
+__all__ = [
+    "BROKER_KEYS",
+    "CLUSTER_KEYS",
+    "TOPIC_KEYS",
+    "ClusterKey",
+    "cluster_value",
+    "topic_value",
+]
 
 _LONG_MAX: Final = 2**63 - 1
 _DIGITS_MAX: Final = 19
@@ -138,6 +145,11 @@ TOPIC_KEYS: Final[tuple[str, ...]] = tuple(
     )
 )
 """What a topic's ``config`` takes."""
+
+BROKER_KEYS: Final[tuple[str, ...]] = tuple(
+    sorted(key for key, known in CLUSTER_KEYS.items() if known.broker)
+)
+"""What the file of one broker takes."""
 
 
 def kafka_text(value: object) -> str:

@@ -52,6 +52,7 @@ __all__ = [
     "Allowance",
     "Expect",
     "Head",
+    "Liveness",
     "Scenario",
     "Step",
     "Sweep",
@@ -154,6 +155,26 @@ class Sweep:
     seeds: tuple[int, int] = item(SeedsKind(), 'both included: "0..199"')
 
 
+@frozen(kw_only=True)
+class Liveness:
+    """``[liveness]``: whether the cluster recovers behind the run, once its faults are over."""
+
+    within_us: int = item(
+        Duration(1), "how long that may take, beside the longest time-out", default=60_000_000
+    )
+    core: str = item(
+        Choice(("all", "drawn")), "who is healed; faults of others stay for ever", default="all"
+    )
+    demand: str = item(
+        Choice(("converge", "unavailable")),
+        "unavailable: it must be proven that nobody can recover",
+        default="converge",
+    )
+    metastability: bool = item(
+        Flag(), "compare the throughput behind that with a run without faults", default=False
+    )
+
+
 # Steps -------------------------------------------------------------------------------------------
 
 
@@ -226,7 +247,11 @@ class ExpectKeys:
     at_end: Expression | None = item(Condition(), "what holds at the end", default=None)
     sometimes: Expression | None = item(Condition(), "what holds in one run", default=None)
     breaks: tuple[str, ...] = item(_NAMES, "what is violated", default=())
-    allow: tuple[Allowance, ...] = item(AllowKind(), "licences of losses", default=())
+    allow: tuple[Allowance, ...] = item(
+        AllowKind(),
+        'licences of losses: ["L0"], any number; { L0 = 5, L2 = ">=1", L4 = "<=3" }, so many',
+        default=(),
+    )
     after: str | int | None = item(
         AfterKind(takes_time=True), "id of a step or fault, or a time", default=None
     )
@@ -358,6 +383,7 @@ class Scenario:
     steps: tuple[Step, ...]
     expects: tuple[Expect, ...]
     sweep: Sweep | None = None
+    liveness: Liveness | None = None
     variant: str | None = None
     overrides: tuple[tuple[str, Any], ...] = ()
     file: str = field(default="", eq=False)

@@ -89,11 +89,11 @@ ALIASES: Final[dict[str, tuple[str, ...]]] = {
 VERDICT_NAMES: Final[tuple[str, ...]] = tuple(sorted([*INVARIANTS, *ALIASES, *PROMISES]))
 """What ``breaks`` may name."""
 LICENCES: Final[dict[str, str]] = {
-    "L0": "acks=1, and the new leader did not have the record",
-    "L1": "an unclean election that was allowed or forced",
-    "L2": "disks lost more copies than the protocol can know of",
-    "L3": "deleted by retention, compaction or an operator",
-    "L4": "undetectable damage to every copy that could have served",
+    "L0": "acknowledged under acks=1 and never committed: the next leader did not have it",
+    "L1": "the leader was elected from outside ISR and ELR, which was allowed or forced",
+    "L2": "power or lost disks took it from everybody whom the protocol believes",
+    "L3": "an operator took every copy, or retention did by a wrong clock",
+    "L4": "the only copies that could count were on disks that lied or spoilt them",
 }
 """Why a loss may be legal (FAULTS D.4); what ``allow`` may name."""
 

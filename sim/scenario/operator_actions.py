@@ -9,9 +9,10 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from cluster.names import NO_OFFSET
+from cluster.names import CONTROLLER, NO_OFFSET
 from sim.scenario.action_base import Action
 from sim.scenario.action_kinds import (
+    ANY_CONFIG,
     ASSIGNMENTS,
     BYTES_MAX,
     REPLICAS,
@@ -20,6 +21,7 @@ from sim.scenario.action_kinds import (
     is_file_name,
     nodes,
 )
+from sim.scenario.kafka_keys import BROKER_KEYS, TOPIC_KEYS
 from sim.scenario.kinds import (
     TOPIC_NAME,
     Choice,
@@ -30,7 +32,7 @@ from sim.scenario.kinds import (
 )
 from sim.scenario.name_kinds import BrokerKind, PartitionKind, SelectorKind, TopicKind
 from sim.scenario.names import PARTITIONS_MAX, PartitionName
-from sim.scenario.problems import Refusal, seen
+from sim.scenario.problems import Refusal, guess, seen
 from sim.scenario.selectors import Selector
 from sim.scenario.slowness import Slowness, SlownessKind
 
@@ -51,9 +53,11 @@ __all__ = [
 
 @frozen(kw_only=True)
 class Elect(Action):
-    """Ask for an election; ``force`` elects against all rules. Done when it is answered.
+    """Ask for an election. Done when it is answered.
 
-    ``to`` goes with an unclean election: that replica leads, in sync or not.
+    ``to`` goes with an unclean election: that replica leads, in sync or not, and the present leader
+    is deposed. ``force`` leaves the choice open: the first replica that runs and does not lead now,
+    in sync or not, even if its log is damaged.
     """
 
     NAME: ClassVar[str] = "elect"
@@ -69,6 +73,8 @@ class Elect(Action):
         if self.to is not None and self.kind != "unclean":
             text = "a preferred election is won by the first replica"
             return [Refusal(text, at=("to",), is_key=True, hint='write kind = "unclean"')]
+        if self.to is not None and (self.to.kind == "controller" or self.to.node == CONTROLLER):
+            return [Refusal("the controller leads no partition", at=("to",), hint="name a broker")]
         return []
 
 
@@ -92,16 +98,27 @@ class Reassign(Action):
 
 @frozen(kw_only=True)
 class Config(Action):
-    """Change the configuration of a topic, or of a broker."""
+    """Change the configuration of a topic, or of a broker.
+
+    A topic's is in force when the brokers hear of it. A broker's stands in its file: it is in force
+    when the broker is started next.
+    """
 
     NAME: ClassVar[str] = "config"
     ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = (("topic", "node"),)
     topic: str | None = item(TopicKind(), "whose", default=None)
     node: str | None = item(BrokerKind(), "whose", default=None)
-    set: dict[str, str] = item(TOPIC_CONFIG, "new values by Kafka's names")
+    set: dict[str, str] = item(ANY_CONFIG, "new values by Kafka's names")
 
     def check(self) -> list[Refusal]:
-        return [] if self.set else [Refusal("it changes nothing", at=("set",))]
+        found = [] if self.set else [Refusal("it changes nothing", at=("set",))]
+        whose, others = ("a topic", TOPIC_KEYS) if self.topic else ("a broker", BROKER_KEYS)
+        for key in self.set:
+            if key not in others:
+                text = f"{seen(key)} is no configuration of {whose}"
+                hint = guess(key, others)
+                found.append(Refusal(text, at=("set", key), is_key=True, hint=hint, allowed=others))
+        return found
 
 
 @frozen(kw_only=True)

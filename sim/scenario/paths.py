@@ -1,8 +1,8 @@
 """Paths for ``set`` and ``--set``: one value of a document by name.
 
 ``cluster.KEY`` (also into its tables: ``cluster.latency.base``), ``cluster:KAFKA.KEY``,
-``cluster.guards.ID``, ``topic.NAME:KAFKA.KEY``, ``workload.NAME.KEY``, ``fault.ID.KEY``. The colon
-separates a name from a Kafka key, which itself has dots.
+``cluster.guards.ID``, ``topic.NAME:KAFKA.KEY``, ``workload.NAME.KEY``, ``fault.ID.KEY``,
+``liveness.KEY``. The colon separates a name from a Kafka key, which itself has dots.
 
 Left out: whether the value is right there; the document is checked again as a whole.
 """
@@ -29,6 +29,7 @@ FORMS: Final = (
     "topic.NAME:KAFKA.KEY",
     "workload.NAME.KEY",
     "fault.ID.KEY",
+    "liveness.KEY",
 )
 
 
@@ -98,7 +99,9 @@ def _resolve(path: str, document: Mapping[str, Any]) -> Path:
         if dot and key:
             which = "name" if head == "workload" else "id"
             return (head, _index(document, head, which, name), key)
-    hint = guess(head, ("cluster", "topic", "workload", "fault"))
+    if head == "liveness" and mark == "." and rest:
+        return ("liveness", rest)
+    hint = guess(head, ("cluster", "topic", "workload", "fault", "liveness"))
     raise Refusal(f"{seen(path)} is no path", hint=hint, allowed=FORMS)
 
 

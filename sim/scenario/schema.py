@@ -20,6 +20,7 @@ from sim.scenario.kinds import doc_of, key_of, kind_of
 from sim.scenario.model import (
     ExpectKeys,
     Head,
+    Liveness,
     StepKeys,
     Sweep,
     Topic,
@@ -47,6 +48,7 @@ def schema() -> dict[str, Any]:
         **head["properties"],
         "cluster": _table(ClusterKeys),
         **{key: {"type": "array", "items": each} for key, each in lists.items()},
+        "liveness": _table(Liveness),
         "sweep": _table(Sweep),
     }
     return {

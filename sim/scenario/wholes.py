@@ -16,14 +16,23 @@ from typing import Any, Final
 from sim.scenario.actions import HEALABLE
 from sim.scenario.cluster_keys import ClusterKeys
 from sim.scenario.durations import duration_us, show_duration
-from sim.scenario.fault_base import Fault
-from sim.scenario.fault_nodes import CrashFault, CrashLoopFault, FailpointFault
+from sim.scenario.fault_base import DiskFault, Fault
+from sim.scenario.fault_nodes import (
+    AtRestFault,
+    CrashFault,
+    CrashLoopFault,
+    DiskGoneFault,
+    FailpointFault,
+    FillFault,
+    PauseFault,
+    ReadOnlyFault,
+)
 from sim.scenario.liveness import impossible_steps
-from sim.scenario.model import Step
+from sim.scenario.model import Liveness, Step, Workload
 from sim.scenario.names import RESERVED, Names, slug
 from sim.scenario.problems import Path, Refusal, guess, seen
 
-__all__ = ["whole_problems"]
+__all__ = ["liveness_problems", "whole_problems"]
 
 _SERVER: Final = re.compile(r"b[0-9]+|c1", re.ASCII)
 _KEYWORDS: Final = frozenset({"True", "False", "None", "and", "or", "not", "in", "is", "if", "len"})
@@ -55,7 +64,38 @@ def whole_problems(
     return found
 
 
-_ENDS: Final = (CrashFault, CrashLoopFault, FailpointFault)
+def liveness_problems(liveness: Liveness, workloads: Sequence[Workload]) -> list[Refusal]:
+    """Throughput needs somebody who writes, also behind the end of the run."""
+    if not liveness.metastability:
+        return []
+    at: Path = ("liveness", "metastability")
+    if liveness.demand == "unavailable":
+        text = 'metastability goes with demand = "converge"'
+        return [Refusal(text, at=at, hint="leave one of them out")]
+    if any(_writes_on(each) for each in workloads):
+        return []
+    text = "metastability needs a [[workload]] of a producer without stop, and with answers"
+    hint = 'kind = "producer", acks = "all" or "1", and no stop'
+    return [Refusal(text, at=at, hint=hint)]
+
+
+def _writes_on(workload: Workload) -> bool:
+    return workload.kind == "producer" and workload.stop_us is None and workload.acks != "0"
+
+
+_ENDS: Final = (
+    CrashFault,
+    CrashLoopFault,
+    FailpointFault,
+    # A broker gives up where its disk does.
+    AtRestFault,
+    DiskFault,
+    DiskGoneFault,
+    FillFault,
+    PauseFault,
+    ReadOnlyFault,
+)
+"""Faults that may end or pause a process: nobody knows beforehand which steps are possible."""
 
 
 def _tables(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -295,11 +335,18 @@ def _heal_problem(
 
 
 def _modes(cluster: ClusterKeys | None, faults: Sequence[Fault]) -> list[Refusal]:
-    if cluster is None or cluster.network == "datagram":
+    """Kinds of faults that need something of the cluster."""
+    if cluster is None:
         return []
-    hint = 'write network = "datagram" in [cluster]'
-    return [
-        Refusal(f"streams {each.KIND} nothing", at=("fault", each.number - 1, "kind"), hint=hint)
-        for each in faults
-        if each.KIND in ("duplicate", "reorder")
-    ]
+    found = []
+    for each in faults:
+        text = hint = ""
+        if each.KIND in ("duplicate", "reorder") and cluster.network != "datagram":
+            text = f"streams {each.KIND} nothing"
+            hint = 'write network = "datagram" in [cluster]'
+        if each.KIND == "write-back-fail" and cluster.writeback is None:
+            text = "the kernel writes nothing back here"
+            hint = 'write writeback = ["1s", "5s"] in [cluster]'
+        if text:
+            found.append(Refusal(text, at=("fault", each.number - 1, "kind"), hint=hint))
+    return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sim.scenario.actions import Config, Consume, Elect
+from sim.scenario.actions import Consume
 from sim.scenario.model import Scenario
 from sim.scenario.places import Places
 from sim.scenario.problems import Path, Problem, ScenarioError
@@ -53,19 +53,11 @@ def unwired(scenario: Scenario) -> list[Problem]:
 
 
 def _unwired(scenario: Scenario) -> Iterator[tuple[Path, str, str]]:
-    for fault in scenario.faults:
-        if not fault.IS_WIRED:
-            where = f'fault {fault.number} "{fault.id}"'
-            yield ("fault", fault.number - 1, "kind"), where, f"the fault kind {fault.KIND}"
     for step in scenario.steps:
         at, where = ("step", step.number - 1), f"step {step.number}"
         match step.action:
             case Consume(isolation="read_committed"):
                 yield (*at, "consume", "isolation"), where, "reading committed transactions only"
-            case Config(node=str()):
-                yield (*at, "config", "node"), where, "a configuration of one broker"
-            case Elect(force=True):
-                yield (*at, "elect", "force"), where, "a forced election"
     for expect in scenario.expects:
         if "transaction-isolation" in expect.breaks:
             at, where = ("expect", expect.number - 1), f"expect {expect.number}"
@@ -73,13 +65,11 @@ def _unwired(scenario: Scenario) -> Iterator[tuple[Path, str, str]]:
 
 
 def notes_of(scenario: Scenario) -> list[str]:
-    """What a run leaves out, in words: ``sometimes``, ``allow`` and ``[sweep]``."""
+    """What a run leaves out, in words: ``sometimes`` and ``[sweep]``."""
     found = []
     for expect in scenario.expects:
         if expect.form == "sometimes":
             found.append(f"expect {expect.number}: sometimes is not evaluated until sweeps exist")
-        if expect.form == "allow":
-            found.append(f"expect {expect.number}: allow is not judged until licences exist")
     if scenario.sweep is not None:
         found.append("[sweep] is not evaluated until sweeps exist")
     return found
