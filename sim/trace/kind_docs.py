@@ -332,6 +332,7 @@ KINDS: Final[dict[Kind, KindDoc]] = {
             "old_leader": "the leader before, or null",
             "old_isr": "names of the members before",
             "unclean": "whether it comes from outside ISR and ELR",
+            "last_known": "whether it was the last leader known, with ISR and ELR empty",
         },
     ),
     Kind.ROLE: KindDoc(
@@ -449,12 +450,21 @@ KINDS: Final[dict[Kind, KindDoc]] = {
         },
     ),
     Kind.LOSS: KindDoc(
-        "a record that was promised has no copy left that counts",
+        "records that were promised are lost: a leader serves without them, or no log has them",
         {
-            **_RECORDS,
-            "offset": "its offset",
+            "partition": _PARTITION,
+            "spans": "which: leader epoch, first offset, offset behind the last, of each range",
+            "count": "how many records",
+            "at": "serving, leading, acknowledging, deleting or nowhere",
+            "leader": "who leads without them",
+            "leader_epoch": _EPOCH,
+            "is_committed": "whether they were committed, or acknowledged under acks=all",
+            "is_unclean": "whether the leader was elected from outside ISR and ELR",
+            "how": "what became of the leader's copies",
             "licence": "L0 to L4, ILLEGAL or UNEXPLAINED",
-            "culprit": "the fault or step behind it",
+            "rule": "why, in words",
+            "culprits": "numbers of the events that are behind it",
+            "copies": "of the first of them: node, fate, event",
         },
     ),
 }
