@@ -1,7 +1,7 @@
 """I19: at an acknowledgement under acks all, enough replicas have held the record.
 
 Enough are ``min.insync.replicas``, but no more than there are replicas. Held counts, also if the
-copy is gone by now. Nothing is left out of it.
+copy is gone by now, and in a compacted log whatever stands before it there. Nothing is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def check(scene: Scene, ledger: Ledger, place: Place, batch: Batch, event: int) 
         return
     needed = min(replica.config.min_insync_replicas, len(replica.state.replicas))
     known = {**ledger.retired, **ledger.places}
-    holders = [node for node, each in known.items() if each.ever_held(batch)]
+    holders = [node for node, each in known.items() if _has_held(ledger, each, batch)]
     if len(holders) < needed:
         scene.report(
             CHECK,
@@ -36,3 +36,9 @@ def check(scene: Scene, ledger: Ledger, place: Place, batch: Batch, event: int) 
             needed=needed,
             holders=holders,
         )
+
+
+def _has_held(ledger: Ledger, place: Place, batch: Batch) -> bool:
+    if place.ever_held(batch):
+        return True
+    return ledger.is_compacted and place.mirror.held.has(batch.epoch, batch.base)

@@ -8,7 +8,7 @@ Left out: the controller (``sim.checks.controllers``) and clients (``sim.checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from cluster.broker import Broker
@@ -35,6 +35,7 @@ from sim.checks import (
     epoch_prefix,
     idempotence,
     leader_hw_monotonic,
+    livelock,
     offset_order,
     offsets_increase,
     one_leader_per_epoch,
@@ -42,11 +43,11 @@ from sim.checks import (
     truncation_floor,
 )
 from sim.checks.answers import Answers
+from sim.checks.copies import CUTS, CopyWatch, Noted, finished, first_spoilt, spoilt
 from sim.checks.files import FileWatch
 from sim.checks.leaders import look_at_leader, look_at_rise
-from sim.checks.ledger import Fate, Place
+from sim.checks.ledger import Place
 from sim.checks.mirrors import Change, LogMirror
-from sim.checks.ranges import Records, Span
 from sim.checks.scene import Scene
 from sim.disks import SimDisk
 from sim.meter import DiskCall, Strike
@@ -69,24 +70,11 @@ _REQUESTS: Final = frozenset(
 )
 _ANSWERS: Final = frozenset({FetchResponse, OffsetsForLeaderEpochResponse, ProduceResponse})
 _WAITING_TIMERS: Final = frozenset({"fetch", "produce", "fetch-timeout", "fetch-backoff"})
-_CUTS: Final = {
-    "truncate": "truncated",
-    "restart-at": "restarted",
-    "salvage": "salvaged",
-    "retention": "deleted",
-    "log-start": "deleted",
-    "compaction": "deleted",
-    "delete-replica": "deleted",
-}
-"""Notes of handlers that shorten a log, and the fate of what is gone."""
 
-_NOTES: Final = frozenset({*_CUTS, "append", "expire-producers"})
-
-Noted = tuple[int, str, Mapping[str, Any]]
-"""A note of a handler: its event, kind and arguments."""
+_NOTES: Final = frozenset({*CUTS, "append", "expire-producers", "replica-failed"})
 
 
-class BrokerWatch:
+class BrokerWatch(CopyWatch):
     """See the module.
 
     Attributes:
@@ -96,9 +84,7 @@ class BrokerWatch:
     """
 
     def __init__(self, scene: Scene, node: str, disk: SimDisk) -> None:
-        self.scene = scene
-        self.node = node
-        self.disk = disk
+        super().__init__(scene, node, disk)
         self.places: dict[TopicIdPartition, Place] = {}
         self.rewrites = disk.rewrites
         self.was_open = False
@@ -114,11 +100,18 @@ class BrokerWatch:
             return
         self.rewrites = self.disk.rewrites
         for place in self.places.values():
-            place.mirror.read_all()
+            if place.replica is not None and place.replica.log is not None:
+                place.mirror.look_at_rot()
+            else:
+                place.mirror.read_all()
             change = place.mirror.take_change()
             if change.cut:
                 place.is_lossy = place.is_damaged = True
                 self._note_fate(place, change.cut, "damaged", event)
+            place.is_lossy |= bool(change.overwritten)
+            self._note_fate(place, spoilt(place, change), "damaged", event)
+            if place.durable_end is not None:
+                place.durable_end = recovery_sound.sound_end(place, place.durable_end)
             if change.cut or change.added or change.overwritten:
                 self._deep(place, event)
 
@@ -129,27 +122,11 @@ class BrokerWatch:
             if place.replica is not None and place.replica.log is not None:
                 self._note_unfinished(place, event)
 
-    def _note_unfinished(self, place: Place, event: int) -> None:
-        """What a handler had cut that never came to its end, and so has told nobody."""
-        mirror, ledger = place.mirror, self.scene.ledger(place.partition)
-        cut = mirror.take_change().cut
-        if not cut:
-            return
-        if ledger.is_compacted or not mirror.segments or cut[0].base < mirror.segments[0].base:
-            self._note_fate(place, cut, "deleted", event)
-            return
-        self._note_fate(place, cut, "truncated", event)
-        args = {
-            "offset": cut[0].base,
-            "log_end": place.end,
-            "high_watermark": place.high_watermark,
-        }
-        truncation_floor.check(self.scene, ledger, place, args, event)
-
     def ended(self, how: str, event: int) -> None:
         """The process has ended, and the files are what is left."""
         for place in self.places.values():
             place.replica = place.role = place.isr = place.state = None
+            place.mirror.forget_process()
             if how == "power":
                 self._lose(place, "power", event)
                 recovery_sound.check_files(self.scene, place, event)
@@ -166,19 +143,6 @@ class BrokerWatch:
             place.is_lossy = True
         self.files.forget_paths()
 
-    def _lose(self, place: Place, how: str, event: int) -> None:
-        mirror = place.mirror
-        mirror.read_all()
-        change = mirror.take_change()
-        mirror.cut_unsynced.clear()
-        place.is_uncertain = True
-        if change.cut:
-            place.is_lossy = True
-            self._note_fate(place, change.cut, how, event)
-        place.end = mirror.end
-        place.high_watermark = min(place.high_watermark, place.end)
-        place.shown = min(place.shown, place.end)
-
     def _begin(self, broker: Broker, event: int) -> None:
         """A process has opened its logs."""
         self._meet(broker)
@@ -188,9 +152,15 @@ class BrokerWatch:
             mirror = place.mirror
             mirror.refresh()
             change = mirror.take_change()
+            end = mirror.log_end
+            place.fates = [finished(fate, end) for fate in place.fates]
             if change.cut and replica.log is not None:
                 place.is_lossy = True
-                self._note_fate(place, change.cut, "recovery-cut", event)
+                # A hole that a power loss has left lies before what is cut.
+                place.shown = min(place.shown, change.cut[0].base, replica.log.leo)
+                at = first_spoilt(place, change.cut)
+                self._note_disk_fate(place, change.cut[:at], "recovery-cut", event)
+                self._note_fate(place, change.cut[at:], "salvaged", event)
             place.replica = replica
             self._see(place, replica)
             if replica.log is not None:
@@ -202,7 +172,7 @@ class BrokerWatch:
         replicas = broker.core.replicas
         for partition in [each for each in self.places if each not in replicas]:
             place = self.places.pop(partition)
-            self._note_fate(place, place.mirror.batches, "deleted", self.scene.world.trace.count)
+            self._note_fate(place, place.mirror.batches, "removed", self.scene.world.trace.count)
             ledger = self.scene.ledger(partition)
             ledger.places.pop(self.node, None)
             ledger.retired[self.node] = place
@@ -219,6 +189,8 @@ class BrokerWatch:
         mirror = LogMirror(self.disk, str(partition), ledger.history)
         known = ledger.retired.pop(self.node, None)
         place = known or Place(self.node, partition, mirror)
+        if known is not None:
+            mirror.held = known.mirror.held
         place.mirror = mirror
         place.is_uncertain = True
         mirror.refresh()
@@ -268,7 +240,7 @@ class BrokerWatch:
                 if place is not None:
                     self._look(place, number, notes, asked)
                     self.files.dirty.pop(partition, None)
-        if self.files.dirty:
+        if self.files.dirty and not core.is_halted:
             for partition in list(self.files.dirty):
                 place = self.places.get(partition)
                 if place is not None:
@@ -285,6 +257,10 @@ class BrokerWatch:
                 self.answers.check(broker, self.places, to, answer, self._epochs, number)
         if self._epochs:
             self._epochs.clear()
+        if message.__class__ is FetchResponse:
+            livelock.note_answer(
+                self.scene, self.node, broker, task.values[0], message, self.places, number
+            )
         if asked is not None:
             self.answers.agree(self.places, asked, message, number)
         if task.handler == "on_disconnected":
@@ -318,6 +294,9 @@ class BrokerWatch:
                 ledger.has_expired = True
             elif kind in ("truncate", "restart-at"):
                 truncation_floor.check(scene, ledger, place, args, event)
+                livelock.note_truncation(scene, ledger, place, args, event)
+            elif kind == "replica-failed":
+                scene.failures[str(place.partition), self.node] = event
 
     # One replica -------------------------------------------------------------------------------
 
@@ -421,24 +400,6 @@ class BrokerWatch:
                 epoch_cache_matches_log.check_last(scene, place, log, added[-1], event)
             for batch in change.begun:
                 idempotence.check(scene, ledger, place, batch, event)
-
-    def _note_cut(self, place: Place, cut: Any, notes: list[Noted], event: int) -> None:
-        how, at = "vanished", event
-        for number, kind, args in notes:
-            if kind in _CUTS and args.get("partition") == str(place.partition):
-                how, at = _CUTS[kind], number
-        if all(batch.next <= place.start for batch in cut) or how == "deleted":
-            how = "deleted"
-        elif how == "salvaged":
-            place.is_lossy = True
-        self._note_fate(place, cut, how, at)
-        if how == "vanished":
-            truncation_floor.check_vanished(self.scene, place, cut[0].base, event)
-
-    def _note_fate(self, place: Place, batches: Any, how: str, event: int) -> None:
-        spans = Records(Span(batch.epoch, batch.base, batch.next) for batch in batches)
-        if spans:
-            place.fates.append(Fate(how, event, tuple(spans)))
 
     def _check_log(self, place: Place, log: PartitionLog, event: int) -> None:
         """A log as a whole, when it is opened."""

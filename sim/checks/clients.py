@@ -8,8 +8,9 @@ from __future__ import annotations
 from cluster.consumer_events import PolledRecord, TruncationDetected
 from cluster.outcomes import Outcome, OutcomeKind
 from sim.checks import consistent_read, losses
+from sim.checks.ledger import Ledger, Place
 from sim.checks.ranges import Span
-from sim.checks.scene import Scene
+from sim.checks.scene import Acked, Scene
 
 __all__ = ["ClientWatch"]
 
@@ -40,17 +41,15 @@ class ClientWatch:
         if epoch is None:
             return
         ledger.acked.add((Span(epoch, outcome.offset, outcome.offset + 1),))
-        leader = scene.legitimate_leader(ledger)
-        record = scene.records.get(partition)
-        if leader is None or record is None or record.leader_epoch <= epoch:
+        scene.acked[node, outcome.operation] = Acked(partition, epoch, outcome.offset, event)
+        leader = _newest_leader(ledger)
+        if leader is None or (newer := _epoch_led(leader)) <= epoch:
             return
         batch = leader.mirror.at(outcome.offset)
         is_there = batch is not None and batch.epoch == epoch
         if not is_there and outcome.offset >= leader.start and not ledger.is_compacted:
-            is_unclean = ledger.was_unclean
-            losses.note(
-                ledger, leader, record.leader_epoch, "acknowledging", event, is_unclean=is_unclean
-            )
+            is_unclean = any(each <= newer for each in ledger.unclean_epochs)
+            losses.note(scene, ledger, leader, newer, "acknowledging", event, is_unclean=is_unclean)
 
     def on_polled(self, node: str, record: PolledRecord, event: int) -> None:
         """A consumer hands a record over."""
@@ -61,3 +60,15 @@ class ClientWatch:
         if isinstance(told, TruncationDetected):
             where = str(told.partition)
             self.truncations[where] = self.truncations.get(where, 0) + 1
+
+
+def _epoch_led(place: Place) -> int:
+    """The epoch in which a replica leads, -1 where it does not."""
+    leading = None if place.replica is None else place.replica.leading
+    return -1 if leading is None else leading.leader_epoch
+
+
+def _newest_leader(ledger: Ledger) -> Place | None:
+    """Whoever leads in the highest epoch; the controller may have deposed it, unheard."""
+    leaders = [place for place in ledger.places.values() if _epoch_led(place) >= 0]
+    return max(leaders, key=_epoch_led, default=None)

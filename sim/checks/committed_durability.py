@@ -2,9 +2,8 @@
 
 Judged where a legitimate leader's log loses or changes something, where anybody acknowledges, and
 at the end; a leader that begins is ``leader-completeness``. Left out: what lies below the leader's
-log start, partitions behind an unclean election as far as its leader did not have it, and records
-of which a disk took the leader's own copy. Of compacted topics only offsets that are there are
-compared.
+log start, and losses with a licence (``sim.checks.losses``). Of compacted topics only offsets that
+are there are compared.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from sim.checks import losses
 from sim.checks.history import Batch
 from sim.checks.leader_completeness import check_content, take_loss
 from sim.checks.ledger import Ledger, Place
-from sim.checks.losses import explained, is_excused
 from sim.checks.ranges import Span
 from sim.checks.scene import Scene
 
@@ -25,7 +23,8 @@ CHECK = "committed-durability"
 def check(scene: Scene, ledger: Ledger, place: Place, event: int) -> None:
     """A legitimate leader's log was cut or rewritten, or is looked at anyhow."""
     if place.state is not None:
-        losses.note(ledger, place, place.state.leader_epoch, "leading", event, is_unclean=False)
+        epoch = place.state.leader_epoch
+        losses.note(scene, ledger, place, epoch, "leading", event, is_unclean=False)
     missing = ledger.missing_at(place, ledger.owed)
     if missing:
         take_loss(scene, CHECK, ledger, place, missing, event)
@@ -51,15 +50,18 @@ def acknowledge(
     leader = scene.legitimate_leader(ledger)
     spans = [Span(batch.epoch, batch.base, batch.next)]
     if leader is None or leader is place:
-        if leader is place or not ledger.was_unclean:
-            ledger.owed.add(spans)
+        ledger.owed.add(spans)
         return
     if leader.mirror.holds(batch) or batch.next <= leader.start or ledger.is_compacted:
         return
     record = scene.records[ledger.partition]
-    is_unclean = ledger.was_unclean or bool(ledger.unclean_epochs)
-    excused = all(is_excused(fate) for fate, _ in explained(leader, spans))
-    if record.leader_epoch > batch.epoch and not is_unclean and not excused:
+    if record.leader_epoch <= batch.epoch:
+        return
+    ledger.owed.add(spans)
+    epoch = record.leader_epoch
+    losses.note(scene, ledger, leader, epoch, "acknowledging", event, is_unclean=False)
+    ledger.owed.discard(spans)
+    if losses.unlicensed(ledger, spans):
         scene.report(
             CHECK,
             ledger.partition,

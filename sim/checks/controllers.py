@@ -8,6 +8,7 @@ Left out: brokers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from cluster.controller import Controller
@@ -15,13 +16,17 @@ from cluster.effects import Note
 from cluster.messages_control import (
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    ElectionType,
     ElectLeadersRequest,
 )
 from cluster.names import TopicIdPartition
 from cluster.records import BrokerRecord, PartitionRecord
 from sim.checks import epoch_fencing, isr_well_formed, one_leader_per_epoch
 from sim.checks.leaders import look_at_leader
+from sim.checks.ranges import Records
 from sim.checks.scene import Scene
+from sim.checks.standing import Elected
 from sim.meter import DiskCall, Strike
 from sim.process import Task
 from sim.trace.kinds import Kind
@@ -38,6 +43,8 @@ class ControllerWatch:
         self._decided_end = 0
         self._decided: dict[TopicIdPartition, PartitionRecord] = {}
         self._brokers: dict[str, BrokerRecord] = {}
+        self._committed: dict[str, BrokerRecord] = {}
+        self._min_isrs: dict[TopicIdPartition, int] = {}
 
     def handled(self, controller: Controller, number: int, task: Task, effects: Any) -> None:
         """A handler has run."""
@@ -47,6 +54,8 @@ class ControllerWatch:
                 event += 1
                 if effect.kind == "leader-elected":
                     self._note_election(controller, task, dict(effect.args), event)
+                elif effect.kind == "broker-registered":
+                    self._note_registration(dict(effect.args), event)
             elif isinstance(effect, Strike) or (isinstance(effect, DiskCall) and effect.is_told):
                 event += 1
         if not controller.is_running:
@@ -54,9 +63,14 @@ class ControllerWatch:
         scene, decided = self.scene, controller.image
         if task.kind is Kind.START:
             one_leader_per_epoch.check_memory(scene, decided, self._end, number)
+            self._forget_elections(controller)
             self._decided_end = -1
+            if decided.end_offset < self._end:
+                # It has forgotten what it had told; what it says from now on is its word.
+                self._end = 0
         if decided.end_offset != self._decided_end:
             self._check_epochs(controller, task, number)
+            self._note_quarantines(decided.brokers, number)
             self._decided_end = decided.end_offset
             self._decided = {record.partition: record for record in decided.partitions()}
             self._brokers = dict(decided.brokers)
@@ -64,11 +78,15 @@ class ControllerWatch:
         if image.end_offset <= self._end:
             return
         scene.image, self._end = image, image.end_offset
-        before = scene.records
+        before, judged = scene.records, self._judged(image.brokers)
         scene.records = {record.partition: record for record in image.partitions()}
         for partition, record in scene.records.items():
+            self._note_min_isr(partition)
+            if judged:
+                scene.ledger(partition).standing.note_judged(record, judged)
             if record is not before.get(partition):
                 self._change(before.get(partition), record, number)
+            self._note_in_sync(partition)
 
     def _check_epochs(self, controller: Controller, task: Task, event: int) -> None:
         if task.handler != "on_message":
@@ -83,6 +101,7 @@ class ControllerWatch:
     def _change(self, before: PartitionRecord | None, record: PartitionRecord, event: int) -> None:
         scene = self.scene
         ledger = scene.ledger(record.partition)
+        ledger.standing.note_change(before, record, scene.min_isr(record.partition))
         if before is not None:
             one_leader_per_epoch.check_record(scene, before, record, event)
         isr_well_formed.check(scene, record, event)
@@ -116,13 +135,99 @@ class ControllerWatch:
         if leader not in (None, args["old_leader"]) and args["old_leader"] in args["isr"]:
             kind = "preferred"
         partition = self._partition(controller, where)
+        is_allowed = True
+        outside = set() if partition is None else self.scene.ledger(partition).unclean_epochs
+        outside.discard(epoch)
         if args["unclean"] and partition is not None:
             before = self._decided.get(partition)
             is_last_known = before is not None and leader in before.last_known_elr
+            is_last_known &= not self._members_left(controller, partition, task)
             kind = "last-known" if is_last_known and self.scene.has_elr else "unclean"
-            if kind == "last-known" or self._is_allowed(controller, partition, task):
-                self.scene.ledger(partition).unclean_epochs.add(epoch)
+            is_allowed = kind == "last-known" or self._is_allowed(
+                controller, partition, leader, task
+            )
+            if is_allowed:
+                outside.add(epoch)
         self.scene.elections.append((where, leader, epoch, kind, event))
+        if partition is not None:
+            standing = self.scene.ledger(partition).standing
+            led = [each.event for each in standing.elected.values() if each.kind != "none"]
+            since = max(led, default=0)
+            members = {*args["old_isr"], args["old_leader"]} - {leader, None}
+            reasons = self.scene.blows_to(sorted(members), since, event)
+            if not args["old_isr"]:
+                # With ELR the ISR may be empty by now: what emptied it was noted then.
+                between = [each for each in standing.elected.values() if each.event > since]
+                reasons = sorted({n for each in between for n in each.reasons} | set(reasons))
+            if kind == "unclean" and not is_allowed:
+                kind = "unpermitted"
+            standing.elected[epoch] = Elected(epoch, kind, event, tuple(reasons))
+
+    def _forget_elections(self, controller: Controller) -> None:
+        """What was decided, and is not in the log of a controller that is back, never was."""
+        for record in controller.image.partitions():
+            told = self.scene.records.get(record.partition, record)
+            known = max(record.leader_epoch, told.leader_epoch)
+            self.scene.ledger(record.partition).forget_elections(known)
+
+    def _note_registration(self, args: dict[str, Any], event: int) -> None:
+        """A broker is back, and says whether it shut down cleanly."""
+        scene, node = self.scene, args["broker"]
+        if args["clean"]:
+            return
+        for partition, record in self._decided.items():
+            if node in record.replicas:
+                _, end = scene.ends.get(node, ("", event))
+                min_isr = scene.min_isr(partition)
+                scene.ledger(partition).standing.note_unclean(record, node, end, min_isr)
+
+    def _note_quarantines(self, brokers: Mapping[str, BrokerRecord], event: int) -> None:
+        """A member whose log refuses to open may have lost as much as one that fell uncleanly."""
+        for node, broker in brokers.items():
+            known = self._brokers.get(node)
+            before = () if known is None else known.damaged_partitions
+            for partition in broker.damaged_partitions:
+                record = self._decided.get(partition)
+                if record is not None and partition not in before:
+                    _, end = self.scene.ends.get(node, ("", event))
+                    at, min_isr = self.scene.damages.get(node, end), self.scene.min_isr(partition)
+                    self.scene.ledger(partition).standing.note_unclean(record, node, at, min_isr)
+
+    def _judged(self, brokers: Mapping[str, BrokerRecord]) -> list[str]:
+        """Brokers that were fenced or have registered anew, by what has become durable."""
+        found = []
+        for node, record in brokers.items():
+            known = self._committed.get(node)
+            if known is not None and (
+                known.broker_epoch != record.broker_epoch
+                or (record.is_fenced and not known.is_fenced)
+            ):
+                found.append(node)
+        self._committed = dict(brokers)
+        return found
+
+    def _note_min_isr(self, partition: TopicIdPartition) -> None:
+        """Another minimum ISR empties the ELR, unless nobody is in the ISR: what was promised
+        before goes by the older rule.
+
+        That ends with ``_note_in_sync``: from then on it keeps old records like new ones.
+        """
+        min_isr = self.scene.configured_min_isr(partition)
+        ledger = self.scene.ledger(partition)
+        is_other = self._min_isrs.get(partition, min_isr) != min_isr
+        if is_other and self.scene.records[partition].isr:
+            for each in (ledger.owed, ledger.committed, ledger.acked):
+                ledger.without_elr.add(each)
+        self._min_isrs[partition] = min_isr
+
+    def _note_in_sync(self, partition: TopicIdPartition) -> None:
+        """Enough members that were not shut down uncleanly are in sync: the ELR counts again."""
+        ledger = self.scene.ledger(partition)
+        if ledger.without_elr:
+            isr, unclean = self.scene.records[partition].isr, ledger.standing.unclean
+            clean = [node for node in isr if node not in unclean]
+            if len(clean) >= self.scene.min_isr(partition):
+                ledger.without_elr = Records()
 
     def _partition(self, controller: Controller, where: str) -> TopicIdPartition | None:
         for record in controller.image.partitions():
@@ -130,12 +235,57 @@ class ControllerWatch:
                 return record.partition
         return None
 
-    def _is_allowed(self, controller: Controller, partition: TopicIdPartition, task: Task) -> bool:
-        """By the topic's configuration, or because the operator asks for it."""
-        if task.handler == "on_message" and isinstance(task.values[1], ElectLeadersRequest):
+    def _is_allowed(
+        self, controller: Controller, partition: TopicIdPartition, leader: str, task: Task
+    ) -> bool:
+        """By the topic's configuration, or because the operator asks for it.
+
+        The controller goes outside ISR and ELR only where none of them may lead (PROTOCOL A15),
+        unless the operator names who has to.
+        """
+        message = task.values[1] if task.handler == "on_message" else None
+        asked = message if isinstance(message, ElectLeadersRequest) else None
+        if asked is not None and (
+            asked.election_type is not ElectionType.UNCLEAN or partition not in asked.partitions
+        ):
+            asked = None
+        if asked is not None and asked.to == leader:
+            return True
+        if self._has_candidate(controller, partition, task):
+            return False
+        if asked is not None and asked.to is None:
             return True
         topic = controller.image.config(is_topic=True, resource=partition.topic)
         value = topic.get("unclean.leader.election.enable")
         if value is None:
             return self.scene.world.config.topic.unclean_leader_election_enable
         return value == "true"
+
+    def _members_left(
+        self, controller: Controller, partition: TopicIdPartition, task: Task
+    ) -> list[str]:
+        """Members of ISR and ELR as they were before, without those who have just left both."""
+        image = controller.image
+        before, record = self._decided.get(partition), image.partition(partition)
+        if before is None or record is None:
+            return []
+        message = task.values[1] if task.handler == "on_message" else None
+        left = ""
+        if isinstance(message, BrokerRegistrationRequest):
+            known = self._brokers.get(message.broker_id)
+            if known is None or known.broker_epoch != message.previous_broker_epoch:
+                left = message.broker_id
+        return [
+            node
+            for node in (*before.isr, *before.elr)
+            if node != left
+            and node in record.replicas
+            and partition not in image.brokers[node].damaged_partitions
+        ]
+
+    def _has_candidate(
+        self, controller: Controller, partition: TopicIdPartition, task: Task
+    ) -> bool:
+        """Whether a member of ISR or ELR, as they were before, may lead."""
+        members = self._members_left(controller, partition, task)
+        return any(controller.image.is_active(node) for node in members)

@@ -6,18 +6,22 @@ it, or once it was acknowledged while such a leader lacked it. It stays lost, un
 has it and commits it. It is lost too while no log has it any more and a disk or the power took a
 copy, whether anybody leads or not.
 
-Left out: expressions (scenario files), licences of losses.
+Left out: expressions (scenario files).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from attrs import evolve
+
+from cluster.names import TopicIdPartition
 from sim.checks.comparing import difference
 from sim.checks.ledger import DISK_LOSSES, Fate, Ledger, Loss, Place
+from sim.checks.losses import nowhere
 from sim.checks.ranges import Records, Span
 from sim.checks.recovery_sound import durable_end
-from sim.checks.scene import Scene
+from sim.checks.scene import Acked, Scene
 
 __all__ = ["LOST_KINDS", "Facts"]
 
@@ -56,19 +60,95 @@ class Facts:
         """
         if kind not in LOST_KINDS:
             raise ValueError(f"kind is {kind!r}, allowed are {', '.join(LOST_KINDS)}")
-        count = 0
-        for ledger in self._ledgers(partition):
-            of_kind: Records = getattr(ledger, kind)
-            lost = Records(of_kind.common(ledger.gone))
-            lost.discard(list(ledger.back))
-            lost.add(self._nowhere(ledger, of_kind))
-            count += len(lost)
-        return count
+        return sum(
+            len(self._lost(ledger, getattr(ledger, kind))) for ledger in self._ledgers(partition)
+        )
 
-    def losses(self, partition: str | None = None) -> list[Loss]:
+    def _lost(self, ledger: Ledger, records: Records) -> Records:
+        lost = Records(records.common(ledger.gone))
+        lost.discard(list(ledger.back))
+        lost.add(self._nowhere(ledger, records))
+        return lost
+
+    # Records one by one ------------------------------------------------------------------------
+
+    @property
+    def acked_records(self) -> Mapping[tuple[str, int], Acked]:
+        """What was acknowledged under acks 1 or all, by client and operation."""
+        return self._scene.acked
+
+    def lost_of(self, partition: TopicIdPartition, *, ever: bool = False) -> Records:
+        """Which acknowledged or committed records of a partition are lost, of deleted ones too.
+
+        Args:
+            ever: those too that a later leader has brought back.
+        """
+        ledger = self._scene.ledgers.get(partition)
+        if ledger is None:
+            return Records()
+        if ever:
+            return ledger.gone
+        found = self._lost(ledger, ledger.acked)
+        found.add(self._lost(ledger, ledger.committed))
+        return found
+
+    def losses_of(self, partition: TopicIdPartition) -> list[Loss]:
+        """The loss events of a partition, in order."""
+        ledger = self._scene.ledgers.get(partition)
+        return [] if ledger is None else list(ledger.losses)
+
+    def value_of(self, partition: TopicIdPartition, epoch: int, offset: int) -> bytes | None:
+        """The value of a record, whoever had it; None where there is no such record."""
+        ledger = self._scene.ledgers.get(partition)
+        batch = None if ledger is None else ledger.history.at(epoch, offset)
+        return None if batch is None else batch.values().get(offset, (None, None))[1]
+
+    def places_of(self, name: str) -> list[TopicIdPartition]:
+        """The partitions that ever had a name; several where its topic was created anew."""
+        return [place for place in self._scene.ledgers if str(place) == name]
+
+    def loss_events(self, partition: str | None = None) -> list[Loss]:
         """The loss events, in order."""
         found = [loss for ledger in self._ledgers(partition) for loss in ledger.losses]
         return sorted(found, key=lambda loss: loss.event)
+
+    def losses(self, partition: str | None = None) -> list[Loss]:
+        """The loss events, in order; what one leader goes on to acknowledge in vain is one."""
+        return [loss for _, loss in self._losses(partition)]
+
+    def _losses(self, partition: str | None) -> list[tuple[Ledger, Loss]]:
+        known = [(each, loss) for each in self._ledgers(partition) for loss in each.losses]
+        found: list[tuple[Ledger, Loss]] = []
+        for ledger, loss in sorted(known, key=lambda pair: pair[1].event):
+            before, last = found[-1] if found else (None, None)
+            if last is not None and before is ledger and last.at == loss.at == "acknowledging":
+                spans = tuple(Records((*last.spans, *loss.spans)))
+                both = evolve(last, spans=spans)
+                if evolve(loss, spans=spans, event=last.event, told=last.told) == both:
+                    found[-1] = ledger, both
+                    continue
+            found.append((ledger, loss))
+        return found
+
+    def standing_losses(self) -> list[tuple[Loss, int, tuple[str, ...]]]:
+        """The loss events, how many of their records stay lost, and which of ``LOST_KINDS`` these
+        were; without those whose records a later leader has all had back.
+
+        Of records that were lost more than once, had back between, the last event counts. What a
+        topic has lost stays lost when another one is created under its name.
+        """
+        left: dict[TopicIdPartition, Records] = {}
+        for ledger in self._ledgers(None):
+            left[ledger.partition] = Records(ledger.gone)
+            left[ledger.partition].discard(list(ledger.back))
+        found = []
+        for ledger, loss in reversed(self._losses(None)):
+            spans = left[ledger.partition].common(loss.spans)
+            if spans:
+                left[ledger.partition].discard(spans)
+                of_kind = [each for each in LOST_KINDS if getattr(ledger, each).common(spans)]
+                found.append((loss, len(Records(spans)), tuple(of_kind)))
+        return found[::-1]
 
     def promises(self) -> dict[str, bool]:
         """The promises of the ledger by name, and whether each was kept."""
@@ -82,8 +162,7 @@ class Facts:
 
     def lost_on_disk(self, partition: str, node: str) -> int:
         """How many records faults of power and disk have taken from a node's log."""
-        hows = ("power", "recovery-cut", "replaced", "salvaged", "damaged")
-        return self._gone(partition, node, hows)
+        return self._gone(partition, node, tuple(sorted(DISK_LOSSES)))
 
     def _gone(self, partition: str, node: str, hows: tuple[str, ...]) -> int:
         return sum(
@@ -199,23 +278,10 @@ class Facts:
                     yield ledger
 
     def _nowhere(self, ledger: Ledger, records: Records) -> list[Span]:
-        """Which of some records no log has, though no leader may have shown it yet.
-
-        Deletion by retention or of the topic is no loss; a loss takes a fault of disk or power.
-        """
+        """Which of some records no log has, of a topic that there is."""
         if ledger.partition not in self._scene.records:
             return []
-        taken = Records()
-        for place in ledger.places.values():
-            for fate in place.fates:
-                if fate.how in DISK_LOSSES:
-                    taken.add(records.common(fate.spans))
-        found = taken.missing_in((), ledger.start) if taken else []
-        for place in ledger.places.values():
-            if not found:
-                break
-            found = ledger.missing_at(place, Records(found))
-        return found
+        return nowhere(ledger, records)
 
     def _is_newest(self, ledger: Ledger) -> bool:
         """Of several topics of one name, none of which exists, the last one counts."""

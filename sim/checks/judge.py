@@ -14,7 +14,7 @@ The work behind an event depends on what the event changed, not on the length of
 compared as a whole at power losses, starts and at ``finish``; with ``is_paranoid`` behind every
 event, with all files read anew.
 
-Left out: licences for losses, verdicts, histories of clients.
+Left out: verdicts, histories of clients.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from cluster.broker import Broker
 from cluster.controller import Controller
 from cluster.names import CONTROLLER
-from sim.checks import progress
+from sim.checks import audit, losses, progress
 from sim.checks.brokers import BrokerWatch
 from sim.checks.clients import ClientWatch
 from sim.checks.controllers import ControllerWatch
@@ -45,6 +45,7 @@ class Judge:
 
     Attributes:
         facts: for expectations.
+        doubts: what does not add up in the ledger itself, when the run is over; it never should.
         mismatches: with ``is_paranoid``, where a mirror differed from the files; it never should.
     """
 
@@ -59,6 +60,7 @@ class Judge:
         self.scene = Scene(world)
         self.facts = Facts(self.scene)
         self.is_paranoid = is_paranoid
+        self.doubts: list[str] = []
         self.mismatches: list[str] = []
         self._controller = ControllerWatch(self.scene)
         self._clients = ClientWatch(self.scene)
@@ -95,7 +97,10 @@ class Judge:
         for watch in self._brokers.values():
             watch.look_at_rot(event)
             watch.deep(event)
+        for ledger in list(self.scene.ledgers.values()):
+            losses.note_nowhere(self.scene, ledger, event)
         progress.check(self.scene, event)
+        self.doubts = audit.doubts(self.scene)
         return self.violations
 
     # What the world tells ----------------------------------------------------------------------
@@ -127,7 +132,9 @@ class Judge:
 
     def on_end(self, node: str, how: str, number: int) -> None:
         """A process has ended."""
+        self.scene.note_blow((node,), number)
         self.on_disturbed(node)
+        self.scene.ends[node] = how, number
         watch = self._brokers.get(node)
         if watch is not None:
             if how != "power":
@@ -142,11 +149,17 @@ class Judge:
     def on_damaged(self, node: str) -> None:
         """Bytes of a disk were changed behind everybody's back."""
         if node in self._brokers:
+            self.scene.damages[node] = self.scene.world.trace.count
             self._brokers[node].look_at_rot(self.scene.world.trace.count)
 
     def on_disturbed(self, node: str) -> None:
         """Something has happened that is no part of a quiet world."""
         self.scene.disturbed_us = self.scene.world.now_us
+
+    def on_struck(self, fault_id: str, nodes: Sequence[str], number: int) -> None:
+        """A fault begins."""
+        self.scene.begun[fault_id] = number
+        self.scene.note_blow(tuple(nodes), number)
 
     def on_outcome(self, node: str, outcome: Any, acks: int, number: int) -> None:
         """A producer knows what became of a record."""

@@ -1,8 +1,8 @@
 """I6: a leader that was elected cleanly has everything that is committed.
 
-Judged when a live incarnation has applied its leadership and serves. Left out: elections outside
-ISR and ELR that the configuration allows, and records of which a disk took this leader's own copy
-(``sim.checks.losses``). What is found missing is owed no more, so it is told of once.
+Judged when a live incarnation has applied its leadership and serves. Left out: losses with a
+licence (``sim.checks.losses``). What is found missing is owed no more, so it is told of once; a
+copy that is damaged where it lies is still owed, since others have it and whoever reads it notices.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from cluster.records import PartitionRecord
 from sim.checks import losses
 from sim.checks.comparing import first_other
-from sim.checks.ledger import Fate, Ledger, Place
+from sim.checks.ledger import DISK_LOSSES, Fate, Ledger, Place
 from sim.checks.ranges import Records, Span
 from sim.checks.scene import Scene
 
@@ -22,12 +22,16 @@ CHECK = "leader-completeness"
 def serve(scene: Scene, ledger: Ledger, record: PartitionRecord, place: Place, event: int) -> None:
     """A leader serves from now on."""
     epoch = record.leader_epoch
-    is_unclean = any(each <= epoch for each in ledger.unclean_epochs)
-    losses.note(ledger, place, epoch, "serving", event, is_unclean=is_unclean)
+    pending = ledger.unclean_epochs
+    is_unclean = any(each <= epoch for each in pending)
+    losses.note(scene, ledger, place, epoch, "serving", event, is_unclean=is_unclean)
+    ledger.standing.note_serving(record, scene.min_isr(ledger.partition))
     missing = ledger.missing_at(place, ledger.owed)
     if is_unclean:
         ledger.unclean_epochs = {each for each in ledger.unclean_epochs if each > epoch}
         ledger.was_unclean = True
+        outside = ledger.outside(epoch)
+        ledger.part_with(place, epoch if outside is None else outside.epoch)
         ledger.free(place, missing, is_whole=True)
         for other in ledger.places.values():
             other.is_uncertain = other is not place
@@ -61,10 +65,16 @@ def take_loss(
     scene: Scene, check: str, ledger: Ledger, place: Place, missing: list[Span], event: int
 ) -> None:
     """Report what is missing without an excuse; owe none of it any more."""
-    for fate, spans in losses.explained(place, missing):
-        if losses.is_excused(fate):
-            ledger.was_disk_lost = True
-            _doubt(ledger, place, spans)
+    told: list[Span] = []
+    for fate, found in losses.explained(place, missing):
+        spans = losses.unlicensed(ledger, found)
+        if fate.how == "damaged" and spans:
+            continue
+        told += found
+        if not spans:
+            if fate.how in DISK_LOSSES:
+                ledger.was_disk_lost = True
+                _doubt(ledger, place, found)
             continue
         first = min(spans, key=lambda span: span.start)
         scene.report(
@@ -80,7 +90,8 @@ def take_loss(
             how=fate.how,
             top=ledger.top,
         )
-    ledger.free(place, missing, is_whole=False)
+    if told or not missing:
+        ledger.free(place, told, is_whole=False)
 
 
 def _doubt(ledger: Ledger, place: Place, spans: list[Span]) -> None:

@@ -5,7 +5,7 @@ Left out: what a leader answers (``sim.checks.answers``).
 
 from __future__ import annotations
 
-from sim.checks import hw_valid, leader_completeness, quorum_superset
+from sim.checks import early_deletion, hw_valid, leader_completeness, quorum_superset
 from sim.checks.ledger import Ledger, Place
 from sim.checks.scene import Scene
 
@@ -23,6 +23,7 @@ def look_at_leader(scene: Scene, ledger: Ledger, event: int) -> None:
     if leadership not in ledger.led:
         ledger.led.add(leadership)
         leader_completeness.serve(scene, ledger, record, place, event)
+        early_deletion.serve(scene, ledger, place, event)
     if place.high_watermark > ledger.top:
         ledger.commit(place)
     hw_valid.check(scene, ledger, record, place, event)

@@ -4,26 +4,30 @@ A record is known by offset and epoch (two records of one offset and epoch are a
 own, I3). Sets of records are kept as ranges, so a ledger grows with what happens, not with the
 records.
 
-Left out: when any of this is noted (``sim.checks.judge``), licences for losses.
+Left out: when any of this is noted (``sim.checks.judge``), and by which licence records are lost
+(``sim.checks.licences``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from attrs import define, field
+from attrs import asdict, define, field, frozen
 
 from cluster.isr import IsrState
 from cluster.names import TopicIdPartition
 from cluster.records import PartitionRecord
 from cluster.replica import Replica, Role
 from sim.checks.history import Batch, History
+from sim.checks.licences import DISK_TAKES, MEDIA
 from sim.checks.mirrors import LogMirror
 from sim.checks.ranges import Records, Span
+from sim.checks.standing import Elected, Standing
 
-__all__ = ["DISK_LOSSES", "Fate", "Ledger", "Loss", "Place"]
+__all__ = ["DISK_LOSSES", "Early", "Fate", "Ledger", "Loss", "Place"]
 
-DISK_LOSSES: Final = frozenset({"power", "recovery-cut", "replaced", "salvaged", "damaged"})
+DISK_LOSSES: Final = DISK_TAKES | MEDIA
 """Fates of copies that a fault of the disk, or of the power, is behind."""
 
 
@@ -31,31 +35,44 @@ class Fate(NamedTuple):
     """How a replica came to hold some records no longer.
 
     Attributes:
-        how: ``power``, ``recovery-cut``, ``replaced``, ``salvaged``, ``damaged`` (``DISK_LOSSES``),
-            or ``truncated``, ``restarted``, ``deleted``, ``overwritten``, ``vanished``.
+        how: ``power`` (with what was not synced), ``lied`` (with what the disk had called synced),
+            ``recovery-cut``, ``replaced``, ``damaged``, ``salvaged`` (cut off behind damage),
+            ``unwritten`` (``DISK_LOSSES``), or ``truncated``, ``restarted``, ``deleted`` (by
+            retention, compaction or a request), ``unfinished`` (by a compaction that a crash
+            interrupted), ``removed`` (with the whole replica), ``overwritten``, ``vanished``.
         event: number of the event.
+        was_durable: the bytes were synced, on a disk without faults.
     """
 
     how: str
     event: int
     spans: tuple[Span, ...]
+    was_durable: bool = False
 
     def covers(self, epoch: int, offset: int) -> bool:
         """Whether a record is among them."""
         return any(span.epoch == epoch and span.start <= offset < span.end for span in self.spans)
 
 
-class Loss(NamedTuple):
+@frozen
+class Loss:
     """A leader can serve without these records, or they were acknowledged behind its back.
 
     Attributes:
-        at: ``serving`` from now on, ``leading`` on, or ``acknowledging``.
+        at: ``serving`` from now on, ``leading`` on, ``acknowledging``, ``deleting`` by a wrong
+            clock, or ``nowhere``: no log has them any more, and nobody leads without them yet.
         event: number of the event.
-        leader, leader_epoch: the leader that does not have them.
+        leader, leader_epoch: the leader that does not have them; empty and -1 with ``nowhere``.
         how: by which fate the leader lost its copies: as ``Fate.how``, or ``never-held``.
         cause: the event of that fate, 0 where there is none.
         is_committed: whether they were owed: committed, or acknowledged under acks all.
         is_unclean: whether the leader was elected from outside ISR and ELR.
+        licence: ``L0`` to ``L4``, ``ILLEGAL`` or ``UNEXPLAINED`` (FAULTS D.4).
+        rule: why, in words that follow "because".
+        culprits: events that are behind it, in order: faults, ends of processes, the election.
+        copies: what became of every node's copy of the first of them: node, fate, event; a copy
+            that is there is ``held``.
+        told: number of the event of kind ``loss``.
     """
 
     at: str
@@ -68,10 +85,39 @@ class Loss(NamedTuple):
     cause: int
     is_committed: bool
     is_unclean: bool
+    licence: str = ""
+    rule: str = ""
+    culprits: tuple[int, ...] = ()
+    copies: tuple[tuple[str, str, int], ...] = ()
+    told: int = 0
+
+    @property
+    def records(self) -> int:
+        """How many records."""
+        return sum(span.end - span.start for span in self.spans)
 
     def plain(self) -> dict[str, Any]:
         """As the trace's footer has it; spans as epoch, first offset, end."""
-        return {**self._asdict(), "spans": [list(span) for span in self.spans]}
+        return {
+            **asdict(self, recurse=False),
+            "spans": [list(span) for span in self.spans],
+            "culprits": list(self.culprits),
+            "copies": [list(each) for each in self.copies],
+        }
+
+
+@frozen
+class Early:
+    """Batches that retention has deleted by a wall clock that was ahead.
+
+    Attributes:
+        retention_ms: of the topic, then.
+        culprits: events of the faults that moved the clock, and of the deletion.
+    """
+
+    batches: tuple[Batch, ...]
+    retention_ms: int
+    culprits: tuple[int, ...]
 
 
 @define(eq=False)
@@ -89,6 +135,8 @@ class Place:
         durable_end: the end of what a power loss could not take, just before one.
         had: every batch that a power loss may have left or brought back.
         shown: the highest high watermark that it has shown anybody, since its log was last cut.
+        claimed_end: up to where its process called its log durable.
+        early: deleted too early while it did not lead.
     """
 
     node: str
@@ -108,11 +156,27 @@ class Place:
     durable_end: int | None = None
     had: dict[tuple[int, int], Batch] | None = None
     shown: int = 0
+    claimed_end: int = 0
+    early: list[Early] = field(factory=list)
 
     @property
     def files_end(self) -> int:
         """The log end by its files; where they hold nothing, as the replica had it last."""
-        return self.mirror.end if self.mirror.batches else self.end
+        mirror = self.mirror
+        return mirror.log_end if mirror.batches or mirror.segments else self.end
+
+    def damaged(self) -> list[Span]:
+        """The records of its log that cannot be read."""
+        batches = [self.mirror.at(base) for base in self.mirror.damaged]
+        return [Span(b.epoch, b.base, b.next) for b in batches if b is not None]
+
+    @property
+    def damaged_at(self) -> int:
+        """The first offset that its process has in its log and cannot read; -1 for none."""
+        found = list(self.mirror.damaged)
+        if self.is_damaged and self.mirror.log_end < self.end:
+            found.append(self.mirror.log_end)
+        return min(found, default=-1)
 
     def ever_held(self, batch: Batch) -> bool:
         """Whether it has, or had, a batch."""
@@ -142,7 +206,11 @@ class Ledger:
         appended_by: node and incarnation by epoch.
         led: legitimate leaderships that were judged: node, incarnation, epoch.
         unclean_epochs: elections outside ISR and ELR whose leader has not served yet.
+        parted: of those whose leader has served, the epoch, and what its log had then.
         was_unclean: such a leader has served; or a disk took what was owed.
+        standing: who could be trusted (``sim.checks.standing``).
+        without_elr: promised before a change that emptied the ELR.
+        licensed: lost, and legally so.
         settled: up to where two replicas were found to agree (I2), by pair.
     """
 
@@ -166,10 +234,14 @@ class Ledger:
     appended_by: dict[int, tuple[str, int]] = field(factory=dict)
     led: set[tuple[str, int, int]] = field(factory=set)
     unclean_epochs: set[int] = field(factory=set)
+    parted: list[tuple[int, Records]] = field(factory=list)
     was_unclean: bool = False
     was_disk_lost: bool = False
     is_compacted: bool = False
     has_expired: bool = False
+    standing: Standing = field(factory=Standing)
+    without_elr: Records = field(factory=Records)
+    licensed: Records = field(factory=Records)
     settled: dict[tuple[str, str], int] = field(factory=dict)
     losses: list[Loss] = field(factory=list)
     reads: dict[int, tuple[int, tuple[bytes | None, bytes | None]]] = field(factory=dict)
@@ -180,10 +252,13 @@ class Ledger:
 
         Of a compacted log only what lies behind its end is missing for sure.
         """
-        mirror = place.mirror
         if self.is_compacted:
             return records.missing_in((), max(place.start, place.files_end))
-        return records.missing_in(mirror.spans(0, mirror.end), place.start)
+        missing = records.missing_in(place.mirror.spans(0, place.mirror.end), place.start)
+        damaged = place.damaged()
+        if not damaged:
+            return missing
+        return [*missing, *Records(records.common(damaged)).missing_in((), place.start)]
 
     def commit(self, place: Place) -> None:
         """The high watermark of a legitimate leader stands where ``place`` has it."""
@@ -200,6 +275,45 @@ class Ledger:
         if self.is_compacted:
             self.tip = None
 
+    def forget_elections(self, behind: int) -> None:
+        """Elections behind an epoch, whose leader has not served: the controller forgot them."""
+        self.unclean_epochs = {each for each in self.unclean_epochs if each <= behind}
+        elected = self.standing.elected
+        for epoch in [each for each in elected if each > behind]:
+            del elected[epoch]
+
+    def outside(self, epoch: int) -> Elected | None:
+        """The election from outside ISR and ELR behind a leader that has not served before.
+
+        Of several up to its epoch the first that was allowed as such counts: the later ones could
+        choose only from what that one had left.
+        """
+        elected = [self.standing.elected.get(each) for each in sorted(self.unclean_epochs)]
+        known = [each for each in elected if each is not None and each.epoch <= epoch]
+        allowed = [each for each in known if each.kind == "unclean"]
+        return allowed[0] if allowed else next(reversed(known), None)
+
+    def part_with(self, place: Place, epoch: int) -> None:
+        """A leader from outside ISR and ELR serves: its log is what there is from here on."""
+        self.parted.append((epoch, Records(place.mirror.spans(0, place.mirror.end))))
+
+    def parted_by(self, spans: Iterable[Span]) -> list[tuple[int, list[Span]]]:
+        """Which records such a leader did not have when it began, by its epoch.
+
+        What was written in its epoch or later it has no part in, nor in what it had.
+        """
+        found: dict[int, Records] = {}
+        left = Records(spans)
+        for epoch, had in reversed(self.parted):
+            old = Records(span for span in left if span.epoch < epoch)
+            kept = old.common(had)
+            left.discard(kept)
+            old.discard(kept)
+            for newer in found.values():
+                newer.discard(list(old))
+            found[epoch] = old
+        return [(epoch, list(old)) for epoch, old in found.items() if old]
+
     def free(self, place: Place, spans: list[Span], *, is_whole: bool) -> None:
         """Records are lost, and nobody owes them any more: the log of ``place`` is the truth.
 
@@ -209,6 +323,7 @@ class Ledger:
         self.owed.discard(spans)
         if is_whole:
             self.owed.discard(self.missing_at(place, self.owed))
-        self.top = min(self.top, place.files_end)
+        # Where the log has others than those that are lost, it has to commit them anew.
+        self.top = min(self.top, place.files_end, *(span.start for span in spans))
         self.tip = place.mirror.last_before(self.top)
         self.settled.clear()

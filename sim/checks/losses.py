@@ -1,20 +1,35 @@
-"""Which records a leader does not have, and how it came to lack each (FAULTS D.4).
+"""Loss events: which promised records a leader does not have, why, and under which licence.
 
-A loss whose copies a disk took is not judged here: whether it was licensed (L2, L4) is later work.
-Until then such records are outside clean history, one by one: only those of which the leader's own
-copy was lost by a fault of disk or power, and only from then on.
+Noted when a leader begins to serve, when its log loses something, when a client is told of a record
+that a newer leader lacks, and at the end for what no log has any more. Each loss is an event of
+kind ``loss`` with the licence (``sim.checks.licences``), what is behind it, and what became of
+every copy. Records are handled as ranges that share a fate.
 
-Left out: licences, and who is to blame.
+A copy that is damaged where it lies is no loss while somebody else has the records: whoever reads
+it notices, and it is fetched anew. One that its process does not know of any more, since the disk
+is another or the log was opened without it, is like any other that is gone.
+
+Left out: whether the run without the culprit would have kept the records (``sim.blame``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from attrs import evolve
+
 from sim.checks.ledger import DISK_LOSSES, Fate, Ledger, Loss, Place
+from sim.checks.licences import DISK_TAKES, LEGAL, MEDIA, Case, judge
 from sim.checks.ranges import Records, Span
+from sim.checks.scene import Scene
+from sim.checks.standing import OUTSIDE, Elected
 
-__all__ = ["NEVER_HELD", "explained", "is_excused", "note"]
+__all__ = ["NEVER_HELD", "explained", "note", "note_early", "note_nowhere", "nowhere", "unlicensed"]
 
-NEVER_HELD = Fate("never-held", 0, ())
+NEVER_HELD: Final = Fate("never-held", 0, ())
+UNACCOUNTED: Final = Fate("unaccounted", 0, ())
+"""It had them, it has them no more, and no fate says why: the ledger forgot something."""
 
 
 def explained(place: Place, spans: list[Span]) -> list[tuple[Fate, list[Span]]]:
@@ -28,55 +43,377 @@ def explained(place: Place, spans: list[Span]) -> list[tuple[Fate, list[Span]]]:
         if hit:
             found.append((fate, hit))
             left.discard(hit)
-    if left:
-        found.append((NEVER_HELD, list(left)))
+    for fate, known in ((UNACCOUNTED, place.mirror.held.common(left)), (NEVER_HELD, left)):
+        spans = list(known)
+        if spans:
+            found.append((fate, spans))
+            left.discard(spans)
     return found
 
 
-def is_excused(fate: Fate) -> bool:
-    """Whether it takes the records out of clean history."""
-    return fate.how in DISK_LOSSES
-
-
 def note(
-    ledger: Ledger, place: Place, epoch: int, at: str, event: int, *, is_unclean: bool
+    scene: Scene,
+    ledger: Ledger,
+    place: Place,
+    epoch: int,
+    at: str,
+    event: int,
+    *,
+    is_unclean: bool,
 ) -> None:
-    """Loss events: what anybody counts on, and a leader does not have.
-
-    With ``at`` ``leading`` it has led already, and does not know of what a disk took behind its
-    back: it cannot serve without that.
-    """
-    lost = Records()
-    for each in (ledger.owed, ledger.acked, ledger.committed, ledger.exposed):
-        lost.add(ledger.missing_at(place, each))
-    known = Records(ledger.gone)
-    known.discard(list(ledger.back))
-    lost.discard(list(known))
+    """What anybody counts on, and the leader of an epoch does not have."""
+    lost = _unknown(ledger, ledger.missing_at(place, _promised(ledger)))
     if not lost:
         return
-    fates = explained(place, list(lost))
-    if at == "leading":
-        fates = [(fate, spans) for fate, spans in fates if not is_excused(fate)]
-        lost = Records(span for _, spans in fates for span in spans)
-    ledger.back.discard(list(lost))
-    for fate, spans in fates:
-        owed = Records(ledger.owed.common(spans))
-        owed.add(ledger.committed.common(spans))
-        rest = Records(spans)
-        rest.discard(list(owed))
-        for is_committed, part in ((True, owed), (False, rest)):
-            if part:
+    for elected, missed in _by_election(ledger, epoch, lost, is_unclean=is_unclean):
+        for fate, part in explained(place, missed):
+            spans = part
+            if fate.how == "damaged":
+                behind = _not_believed(place, part)
+                there = Records(part)
+                there.discard(behind)
+                spans = [*_held_by_nobody(ledger, place, list(there)), *behind]
+            for is_committed, has_elr, group in _groups(scene, ledger, spans):
+                case = _case(scene, ledger, place, fate, elected, group)
+                case = evolve(case, is_committed=is_committed, has_elr=has_elr)
                 loss = Loss(
                     at,
                     event,
                     str(ledger.partition),
                     place.node,
                     epoch,
-                    tuple(part),
+                    tuple(group),
                     fate.how,
                     fate.event,
                     is_committed,
-                    is_unclean,
+                    elected.kind in OUTSIDE,
                 )
-                ledger.losses.append(loss)
-    ledger.gone.add(list(lost))
+                _tell(scene, ledger, loss, case, fate, place.node, elected)
+
+
+def _case(
+    scene: Scene, ledger: Ledger, place: Place, fate: Fate, elected: Elected, group: list[Span]
+) -> Case:
+    return Case(
+        is_committed=True,
+        how=fate.how,
+        was_durable=fate.was_durable,
+        election=elected.kind,
+        was_last=ledger.standing.last.get(place.node, False),
+        members_lost=_members_lost(scene, ledger, group),
+        unclean_shutdowns=len(ledger.standing.run),
+        min_isr=ledger.standing.enough or scene.min_isr(ledger.partition),
+        has_other=_has_other(scene, ledger, place, group),
+        all_replaced=fate.how == "replaced" and _all_replaced(ledger, group),
+    )
+
+
+def note_nowhere(scene: Scene, ledger: Ledger, event: int) -> None:
+    """The run is over: what no log has any more is lost, whether anybody leads or not."""
+    if ledger.partition not in scene.records:
+        return
+    lost = _unknown(ledger, nowhere(ledger, _promised(ledger)))
+    for copies, part in _by_copies(ledger, list(lost)):
+        node, fate = _deciding(copies)
+        for is_committed, has_elr, group in _groups(scene, ledger, part):
+            case = Case(
+                is_committed=is_committed,
+                how=fate.how,
+                is_nowhere=True,
+                was_durable=fate.was_durable,
+                has_elr=has_elr,
+                all_replaced=all(each.how == "replaced" for _, each in copies),
+            )
+            loss = Loss(
+                "nowhere",
+                event,
+                str(ledger.partition),
+                "",
+                -1,
+                tuple(group),
+                fate.how,
+                fate.event,
+                is_committed,
+                False,
+            )
+            elected = Elected(-1, "none", 0, tuple(each.event for _, each in copies))
+            _tell(scene, ledger, loss, case, fate, node, elected)
+
+
+def note_early(
+    scene: Scene,
+    ledger: Ledger,
+    place: Place,
+    records: Records,
+    culprits: tuple[int, ...],
+    event: int,
+) -> None:
+    """A leader has deleted records by a clock that a fault had moved (``early_deletion``)."""
+    lost = Records(_promised(ledger).common(list(records)))
+    epoch = -1 if place.state is None else place.state.leader_epoch
+    for is_committed, _, group in _groups(scene, ledger, list(lost)):
+        loss = Loss(
+            "deleting",
+            event,
+            str(ledger.partition),
+            place.node,
+            epoch,
+            tuple(group),
+            "deleted",
+            event,
+            is_committed,
+            False,
+            licence="L3",
+            rule="retention deleted them by a wall clock that a fault had put ahead",
+            culprits=tuple(sorted({*culprits, event})),
+            copies=_fates_of(ledger, group[0]),
+        )
+        _record(scene, ledger, loss)
+
+
+def nowhere(ledger: Ledger, records: Records) -> list[Span]:
+    """Which of some records no log has, though no leader may have shown it yet.
+
+    Deletion by retention or of the topic is no loss; a loss takes a fault of disk or power.
+    """
+    taken = Records()
+    for place in ledger.places.values():
+        for fate in place.fates:
+            if fate.how in DISK_LOSSES:
+                taken.add(records.common(fate.spans))
+    found = taken.missing_in((), ledger.start) if taken else []
+    for place in ledger.places.values():
+        if not found:
+            break
+        found = ledger.missing_at(place, Records(found))
+    return found
+
+
+def unlicensed(ledger: Ledger, spans: Iterable[Span]) -> list[Span]:
+    """Those whose loss no licence covers."""
+    left = Records(spans)
+    left.discard(list(ledger.licensed))
+    return list(left)
+
+
+# What is lost ----------------------------------------------------------------------------------
+
+
+def _promised(ledger: Ledger) -> Records:
+    found = Records(ledger.owed)
+    for each in (ledger.acked, ledger.committed, ledger.exposed):
+        found.add(each)
+    return found
+
+
+def _unknown(ledger: Ledger, missing: list[Span]) -> Records:
+    """Without what a loss has been noted of, unless a later leader had it back."""
+    lost = Records(missing)
+    if lost:
+        known = Records(ledger.gone)
+        known.discard(list(ledger.back))
+        lost.discard(list(known))
+    return lost
+
+
+def _groups(
+    scene: Scene, ledger: Ledger, spans: list[Span]
+) -> Iterator[tuple[bool, bool, list[Span]]]:
+    """Ranges by whether they are committed, and whether the ELR counts for them."""
+    committed = Records(ledger.owed.common(spans))
+    for each in (ledger.committed, ledger.exposed):
+        committed.add(each.common(spans))
+    rest = Records(spans)
+    rest.discard(list(committed))
+    for is_committed, part in ((True, committed), (False, rest)):
+        old = Records(ledger.without_elr.common(part))
+        new = Records(part)
+        new.discard(list(old))
+        for has_elr, group in ((False, old), (scene.has_elr, new)):
+            if group:
+                yield is_committed, has_elr, list(group)
+
+
+def _not_believed(place: Place, spans: list[Span]) -> list[Span]:
+    """Those that its process does not take itself to have: the log ends before, or has others."""
+    found = []
+    for span in spans:
+        found.append(Span(span.epoch, max(span.start, place.end), span.end))
+        for batch in place.mirror.between(span.start, span.end):
+            if batch.base not in place.mirror.damaged:
+                low, high = max(batch.base, span.start), min(batch.next, span.end)
+                found.append(Span(span.epoch, low, high))
+    return [span for span in found if span.start < span.end]
+
+
+def _held_by_nobody(ledger: Ledger, place: Place, spans: list[Span]) -> list[Span]:
+    left = spans
+    for other in ledger.places.values():
+        if other is not place and left:
+            left = ledger.missing_at(other, Records(left))
+    return left
+
+
+def _has_other(scene: Scene, ledger: Ledger, place: Place, spans: list[Span]) -> bool:
+    """Whether another member of ISR or ELR has all of them."""
+    record = scene.records.get(ledger.partition)
+    members = () if record is None else (*record.isr, *record.elr)
+    others = [ledger.places.get(node) for node in members if node != place.node]
+    return any(
+        other is not None and not ledger.missing_at(other, Records(spans)) for other in others
+    )
+
+
+def _members_lost(scene: Scene, ledger: Ledger, spans: list[Span]) -> bool:
+    """Whether every member of the ISR has lost them as power and disks are lost, and has not
+    entered it since.
+    """
+    record = scene.records.get(ledger.partition)
+    for node in () if record is None else record.isr:
+        place = ledger.places.get(node)
+        missing = [] if place is None else ledger.missing_at(place, Records(spans))
+        if place is None or not place.is_lossy or len(Records(missing)) < len(Records(spans)):
+            return False
+        if not all(fate.how in DISK_TAKES for fate, _ in explained(place, missing)):
+            return False
+    return record is not None and bool(record.isr)
+
+
+def _all_replaced(ledger: Ledger, spans: list[Span]) -> bool:
+    places = [*ledger.retired.values(), *ledger.places.values()]
+    for place in places:
+        for fate, _ in explained(place, spans):
+            if fate.how not in ("replaced", "never-held"):
+                return False
+    return True
+
+
+# Copies ----------------------------------------------------------------------------------------
+
+
+def _by_copies(
+    ledger: Ledger, spans: list[Span]
+) -> list[tuple[list[tuple[str, Fate]], list[Span]]]:
+    """Ranges whose copies all share their fates; copies that never were are left out."""
+    parts: list[tuple[list[tuple[str, Fate]], list[Span]]] = [([], spans)] if spans else []
+    for node, place in sorted({**ledger.retired, **ledger.places}.items()):
+        finer = []
+        for copies, part in parts:
+            for fate, group in explained(place, part):
+                is_there = fate.how != "never-held"
+                finer.append(([*copies, (node, fate)] if is_there else copies, group))
+        parts = finer
+    return parts
+
+
+def _deciding(copies: list[tuple[str, Fate]]) -> tuple[str, Fate]:
+    """The copy whose fate decides where no log has the records: the least excusable one."""
+
+    def weight(copy: tuple[str, Fate]) -> tuple[int, int]:
+        _, fate = copy
+        if fate.was_durable:
+            return 0, fate.event
+        if fate.how in ("truncated", "restarted"):
+            return 1, fate.event
+        if fate.how in MEDIA:
+            return 2, fate.event
+        return (3 if fate.how in DISK_TAKES else 4), fate.event
+
+    return min(copies, key=weight) if copies else ("", UNACCOUNTED)
+
+
+def _fates_of(ledger: Ledger, span: Span) -> tuple[tuple[str, str, int], ...]:
+    found = []
+    for node, place in sorted({**ledger.retired, **ledger.places}.items()):
+        first = Span(span.epoch, span.start, span.start + 1)
+        if node in ledger.places and not ledger.missing_at(place, Records((first,))):
+            is_below = span.start < place.start
+            found.append((node, "deleted" if is_below else "held", 0))
+            continue
+        fate, _ = explained(place, [first])[0]
+        found.append((node, fate.how, fate.event))
+    return tuple(found)
+
+
+# Culprits --------------------------------------------------------------------------------------
+
+
+def _by_election(
+    ledger: Ledger, epoch: int, lost: Records, *, is_unclean: bool
+) -> Iterator[tuple[Elected, list[Span]]]:
+    """Lost records by the election that has to do with it.
+
+    One from outside ISR and ELR explains only what is older than it, and what its leader did not
+    have when it began to serve. ``is_unclean`` is for that very moment.
+    """
+    standing, left = ledger.standing, Records(lost)
+    elected = ledger.outside(epoch) if is_unclean else None
+    if elected is not None:
+        old = [span for span in left if span.epoch < elected.epoch]
+        if old:
+            yield elected, old
+        left.discard(old)
+    for behind, old in ledger.parted_by(left):
+        yield standing.elected.get(behind) or Elected(behind, "unclean", 0), old
+        left.discard(old)
+    if left:
+        elected = standing.election(epoch) or Elected(epoch, "clean", 0)
+        if elected.kind in OUTSIDE:
+            elected = evolve(elected, kind="clean")
+        yield elected, list(left)
+
+
+def _damages(ledger: Ledger, node: str, fate: Fate) -> list[int]:
+    """What had damaged a log that was cut to its good prefix."""
+    place = ledger.places.get(node) or ledger.retired.get(node)
+    fates = [] if place is None else place.fates
+    return [each.event for each in fates if each.how == "damaged" and each.event <= fate.event]
+
+
+def _tell(
+    scene: Scene,
+    ledger: Ledger,
+    loss: Loss,
+    case: Case,
+    fate: Fate,
+    node: str,
+    elected: Elected,
+) -> None:
+    """Judge a loss, and put it on record."""
+    ruling = judge(case)
+    cited: list[int] = []
+    if "election" in ruling.cites:
+        cited += [*elected.reasons, elected.event]
+    if "fate" in ruling.cites:
+        cited.append(fate.event)
+        if fate.how == "recovery-cut":
+            cited.append(scene.ends.get(node, ("", 0))[1])
+        if fate.how == "salvaged":
+            cited += _damages(ledger, node, fate)
+        if case.is_nowhere:
+            cited += elected.reasons
+    if "shutdowns" in ruling.cites:
+        cited += [event for _, event in ledger.standing.run]
+    if "disk" in ruling.cites:
+        cited += scene.disk_faults(node, loss.event)
+    culprits = tuple(sorted({each for each in cited if each > 0}))
+    loss = evolve(
+        loss,
+        licence=ruling.licence,
+        rule=ruling.rule,
+        culprits=culprits,
+        copies=_fates_of(ledger, loss.spans[0]),
+    )
+    _record(scene, ledger, loss)
+
+
+def _record(scene: Scene, ledger: Ledger, loss: Loss) -> None:
+    """Put a judged loss on record, and into the trace."""
+    ledger.losses.append(evolve(loss, told=scene.tell_loss(loss)))
+    spans = list(loss.spans)
+    ledger.gone.add(spans)
+    ledger.back.discard(spans)
+    if loss.licence in LEGAL:
+        ledger.licensed.add(spans)
+    else:
+        ledger.licensed.discard(spans)

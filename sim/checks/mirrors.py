@@ -10,15 +10,17 @@ Left out: what the replica believes, and what any of this means.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from itertools import pairwise
 from typing import NamedTuple
 
 from sim.checks.history import Batch, History
-from sim.checks.ranges import Span
+from sim.checks.ranges import Records, Span
 from sim.disks import SimDisk
 
 __all__ = ["Change", "LogMirror", "Segment"]
 
 LOG_SUFFIX = ".log"
+_NO_LIMIT = 1 << 63
 
 
 class Segment:
@@ -68,6 +70,9 @@ class LogMirror:
         disorder: what is wrong with the order of its batches, in words.
         cut_unsynced: batches that were cut since the files were last synced: a power loss may bring
             them back.
+        held: every record that was ever here.
+        cut_behind: first offsets of batches that were cut off behind the back of a process. They
+            count as damaged, not as gone: it has them in its log, and writes on behind them.
     """
 
     def __init__(self, disk: SimDisk, directory: str, history: History) -> None:
@@ -87,6 +92,8 @@ class LogMirror:
         self._begun: list[Batch] = []
         self._overwritten: list[int] = []
         self.has_changed = False
+        self.held = Records()
+        self.cut_behind: dict[int, None] = {}
 
     # Asking it ---------------------------------------------------------------------------------
 
@@ -94,6 +101,13 @@ class LogMirror:
     def end(self) -> int:
         """The offset behind the last batch; 0 where there is none."""
         return self.batches[-1].next if self.batches else 0
+
+    @property
+    def log_end(self) -> int:
+        """Where the log ends by its files: of an empty one, where its last segment begins."""
+        if self.batches or not self.segments:
+            return self.end
+        return self.segments[-1].base
 
     def at(self, offset: int) -> Batch | None:
         """The batch that covers an offset."""
@@ -129,6 +143,10 @@ class LogMirror:
             if low < high:
                 found.append(Span(epoch, low, high))
         return found
+
+    def unnoted(self) -> tuple[Batch, ...]:
+        """What is gone since anybody looked."""
+        return tuple(self._cut)
 
     def take_change(self) -> Change:
         """What happened since this was asked."""
@@ -194,11 +212,13 @@ class LogMirror:
         if not self.runs or self.runs[-1][0] != batch.epoch:
             self.runs.append((batch.epoch, batch.base))
         self._added.append(batch)
+        self.held.add((Span(batch.epoch, batch.base, batch.next),))
         self.has_changed = True
 
     def _pop(self) -> Batch:
         self.bases.pop()
         batch = self.batches.pop()
+        self.damaged.pop(batch.base, None)
         if self.runs[-1][1] == batch.base:
             self.runs.pop()
         self.has_changed = True
@@ -234,6 +254,35 @@ class LogMirror:
             self.is_stale = False
             self.read_all()
 
+    def look_at_rot(self) -> None:
+        """Read the files anew, which may have changed behind the back of a process."""
+        self.cut_behind = dict.fromkeys(self.bases)
+        self.read_all()
+        self.cut_behind = {
+            batch.base: None
+            for segment, behind in pairwise([*self.segments, None])
+            if segment is not None
+            for batch in self._lacking(segment, behind)
+        }
+
+    def forget_process(self) -> None:
+        """The process is gone: only the files count."""
+        if self.cut_behind:
+            self.cut_behind = {}
+            self.is_stale = True
+
+    def _lacking(self, segment: Segment, behind: Segment | None) -> list[Batch]:
+        """The batches of a segment that stand behind the end of its file."""
+        number = segment.inode
+        is_there = number is not None and number in self.disk.inodes
+        size = len(self.disk.content_of(number)) if is_there and number is not None else 0
+        at, found = 0, []
+        for batch in self.batches[segment.first : None if behind is None else behind.first]:
+            at += len(batch.data)
+            if at > size:
+                found.append(batch)
+        return found
+
     def read_all(self) -> None:
         """Read the files anew."""
         before = self.batches
@@ -241,8 +290,11 @@ class LogMirror:
         self.batches, self.bases, self.runs, self.segments = [], [], [], []
         self.damaged, self.disorder = {}, []
         pushed = len(self._added)
-        for name in self.names():
-            self._read_segment(int(name[: -len(LOG_SUFFIX)]), name, before)
+        names = self.names()
+        bases = [int(name[: -len(LOG_SUFFIX)]) for name in names]
+        for at, name in enumerate(names):
+            limit = bases[at + 1] if at + 1 < len(bases) else _NO_LIMIT
+            self._read_segment(bases[at], name, before, limit)
         del self._added[pushed:]
         same = 0
         for old, new in zip(before, self.batches, strict=False):
@@ -256,7 +308,7 @@ class LogMirror:
         self._added += [b for b in self.batches[same:] if old_ones.get(b.base) is not b]
         self.has_changed = True
 
-    def _read_segment(self, base: int, name: str, before: list[Batch]) -> None:
+    def _read_segment(self, base: int, name: str, before: list[Batch], limit: int) -> None:
         number = self._inode(name)
         if number is None or number not in self.disk.inodes:
             return
@@ -265,11 +317,11 @@ class LogMirror:
         self.segments.append(segment)
         if self.end > base:
             self.disorder.append(f"segment {base} begins below the end {self.end}")
-        while segment.size < len(data):
+        while segment.size < len(data) or self.cut_behind:
             parent = self.batches[-1] if self.batches else None
             batch, size = self.history.take(parent, data, segment.size, self._begun)
             if batch is None:
-                batch = self._damaged_one(segment.size, data, before)
+                batch = self._damaged_one(segment.size, data, before, limit)
                 if batch is None:
                     break
                 size = len(batch.data)
@@ -277,13 +329,16 @@ class LogMirror:
             self._push(batch)
             segment.size += size
 
-    def _damaged_one(self, position: int, data: bytes, before: list[Batch]) -> Batch | None:
+    def _damaged_one(
+        self, position: int, data: bytes, before: list[Batch], limit: int
+    ) -> Batch | None:
         """The batch that was here, where only some of its bytes are others now."""
         place = len(self.batches)
         # Cut off at the front, the log is shorter; otherwise places are as they were.
         for batch in before[place : place + 1]:
             follows = not self.batches or batch.parent is self.batches[-1]
-            if follows and position + len(batch.data) <= len(data):
+            is_there = position + len(batch.data) <= len(data)
+            if follows and (is_there or (batch.base in self.cut_behind and batch.base < limit)):
                 return batch
         return None
 

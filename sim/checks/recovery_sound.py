@@ -5,7 +5,7 @@ ones behind a kill, the durable ones behind a power loss), and none that this lo
 its files were last synced. Its epoch checkpoint can be read, its index points at batches, and what
 it calls durable is.
 
-Left out: logs in quarantine, disks that were replaced, that lie about syncs or fail, batches
+Left out: logs in quarantine, disks that were replaced or have lied about what they stored, batches
 damaged by bit rot, and what recovery adds to a compacted log, since it finishes a compaction under
 way. Crash mode ``garbage`` is not left out: this project's disk never spoils what was durable.
 """
@@ -13,6 +13,7 @@ way. Crash mode ``garbage`` is not left out: this project's disk never spoils wh
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from sim.checks.history import Batch
 from sim.checks.ledger import Place
@@ -24,23 +25,44 @@ from storage.epochs import EPOCH_FILE
 from storage.errors import CorruptCheckpoint
 from storage.partition_log import PartitionLog
 
-__all__ = ["check", "check_files", "durable_end", "note_before"]
+__all__ = ["check", "check_files", "durable_end", "note_before", "sound_end"]
 
 CHECK = "recovery-sound"
+
+_LIARS: Final = frozenset(
+    {
+        "lost-write",
+        "misdirected-write",
+        "fsync-fail",
+        "fsync-lie",
+        "fsync-read-only",
+        "late-enospc",
+        "write-back-fail",
+    }
+)
+"""Kinds of faults behind which a call, this one or a later one, claims what is not so."""
 
 
 def note_before(place: Place, *, is_power: bool) -> None:
     """A process is about to end, or a host to lose its power: what must be there afterwards?"""
     mirror = place.mirror
     mirror.refresh()
+    if place.replica is not None and place.replica.log is not None:
+        place.claimed_end = place.replica.log.boundary.end_offset
     if is_power:
-        place.durable_end = durable_end(place)
+        place.durable_end = sound_end(place, durable_end(place))
     else:
-        place.durable_end = mirror.end
+        place.durable_end = sound_end(place, mirror.end)
     had = place.had if place.had is not None else {}
     for batch in (*mirror.batches, *mirror.cut_unsynced):
         had[batch.epoch, batch.base] = batch
     place.had = had
+
+
+def sound_end(place: Place, end: int) -> int:
+    """An end, or where the files are damaged or cut short below it: recovery need not go on."""
+    mirror = place.mirror
+    return min(end, mirror.end, *mirror.damaged)
 
 
 def durable_end(place: Place) -> int:
@@ -117,10 +139,16 @@ def _has(had: dict[tuple[int, int], Batch], data: bytes) -> bool:
 
 
 def has_bad_disk(scene: Scene, node: str) -> bool:
-    """Whether a fault of its disk's calls was ever planned: what it says proves nothing then."""
+    """Whether its disk may have said that something is stored that is not.
+
+    Calls that fail, and say so, or stop in the middle prove nothing against the rest.
+    """
     return any(
-        isinstance(fault, DiskCallFault) and fault.node == node
-        for fault in scene.world.faults.values()
+        isinstance(fault, DiskCallFault)
+        and fault.node == node
+        and fault.fault.kind in _LIARS
+        and fault_id in scene.begun
+        for fault_id, fault in scene.world.faults.items()
     )
 
 

@@ -5,20 +5,30 @@ Left out: what is checked when (``sim.checks.judge``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from cluster.broker import Broker
 from cluster.messages_data import FetchRequest
 from cluster.metadata import MetadataImage
 from cluster.names import TopicIdPartition
 from cluster.records import PartitionRecord
-from sim.checks.ledger import Ledger, Place
+from sim.checks.ledger import Ledger, Loss, Place
 from sim.checks.violations import Violation
+from sim.faults import DiskCallFault
 from sim.trace.kinds import Kind
 from sim.world import World
 
-__all__ = ["Scene"]
+__all__ = ["Acked", "Scene"]
+
+
+class Acked(NamedTuple):
+    """A record of which its producer was told that it is stored; ``event`` says so."""
+
+    partition: TopicIdPartition
+    epoch: int
+    offset: int
+    event: int
 
 
 class Scene:
@@ -33,8 +43,15 @@ class Scene:
         elections: partition, leader, epoch and kind (``clean``, ``unclean``,
             ``last-known``, ``none``), event.
         errors: how often operations of producers ended with each error.
+        begun: of each fault that ever began, the event.
+        blows: what befell nodes: ends of their processes, faults that began; event and nodes.
+        acked: what was acknowledged, by client and operation; without what acks 0 promised.
         disturbed_us: when anything last happened that is no part of a quiet world.
         asked: fetches that were answered, by follower, leader and correlation id.
+        turns: what a replica or a fetcher does again and again (``sim.checks.livelock``).
+        ends: how and at which event each node's newest process ended.
+        damages: at which event each node's files were last changed behind its back.
+        failures: at which event a replica's fetcher failed, by partition and node.
     """
 
     def __init__(self, world: World) -> None:
@@ -47,8 +64,15 @@ class Scene:
         self.records: dict[TopicIdPartition, PartitionRecord] = {}
         self.elections: list[tuple[str, str | None, int, str, int]] = []
         self.errors: dict[str, int] = {}
+        self.acked: dict[tuple[str, int], Acked] = {}
         self.disturbed_us = 0
+        self.begun: dict[str, int] = {}
+        self.blows: list[tuple[int, tuple[str, ...]]] = []
         self.asked: dict[tuple[str, str, int], FetchRequest] = {}
+        self.turns: dict[tuple[str, str, str], Any] = {}
+        self.ends: dict[str, tuple[str, int]] = {}
+        self.damages: dict[str, int] = {}
+        self.failures: dict[tuple[str, str], int] = {}
 
     def ledger(self, partition: TopicIdPartition) -> Ledger:
         """The ledger of a partition; a new one where there is none."""
@@ -87,6 +111,50 @@ class Scene:
         record = self.records.get(ledger.partition)
         place = None if record is None else ledger.places.get(record.leader or "")
         return place if place is not None and self.is_legitimate(place) else None
+
+    def note_blow(self, nodes: tuple[str, ...], event: int) -> None:
+        """Something befalls nodes, ``*`` being all."""
+        self.blows.append((event, nodes))
+
+    def blows_to(self, nodes: Collection[str], behind: int, up_to: int) -> list[int]:
+        """The events of what befell any of some nodes behind one event and up to another."""
+        found = []
+        for event, struck in reversed(self.blows):
+            if event <= behind:
+                break
+            if event <= up_to and ("*" in struck or any(node in nodes for node in struck)):
+                found.append(event)
+        return found[::-1]
+
+    def disk_faults(self, node: str, up_to: int) -> list[int]:
+        """With which events faults of the calls of a node's disk began."""
+        found = [
+            self.begun.get(fault_id, 0)
+            for fault_id, fault in self.world.faults.items()
+            if isinstance(fault, DiskCallFault) and fault.node == node
+        ]
+        return [event for event in found if 0 < event <= up_to]
+
+    def tell_loss(self, loss: Loss) -> int:
+        """Records are lost: an event of its own, behind what led to it."""
+        world = self.world
+        chain = tuple(sorted({each for each in (*loss.culprits, loss.event) if each > 0}))
+        args = loss.plain()
+        for key in ("event", "cause", "told"):
+            del args[key]
+        args["count"] = loss.records
+        return world.trace.emit(world.now_us, "world", Kind.LOSS, chain, args)
+
+    def min_isr(self, partition: TopicIdPartition) -> int:
+        """The effective ``min.insync.replicas``, by the controller's word."""
+        record, wanted = self.records.get(partition), self.configured_min_isr(partition)
+        return wanted if record is None else max(1, min(wanted, len(record.replicas)))
+
+    def configured_min_isr(self, partition: TopicIdPartition) -> int:
+        """The same, whether there are so many replicas or not."""
+        config = self.image.config(is_topic=True, resource=partition.topic)
+        value = config.get("min.insync.replicas")
+        return self.world.config.topic.min_insync_replicas if value is None else int(value)
 
     def report(
         self,
