@@ -20,11 +20,13 @@ from sim.running.progress import Ended, Holds, Outcome, Progress, Reached, Settl
 from sim.running.selection import Chosen
 from sim.scenario import actions
 from sim.scenario.build import assignments_of
+from sim.scenario.kafka_keys import CLUSTER_KEYS, cluster_value
 from sim.scenario.model import Step
+from sim.scenario.names import PartitionName
 from sim.scenario.terms import Environment
 from sim.trace.kinds import Kind
 from sim.verbs import Cluster
-from sim.world import World
+from sim.world import World, WorldError
 
 __all__ = ["Acting", "CannotAct"]
 
@@ -40,12 +42,18 @@ class Acting:
     Attributes:
         begun: ids of the world's faults by the id that the scenario knows them by.
         env: what expressions are evaluated in.
+        passes_over: whether a step of several nodes, or faults, goes on behind one where it cannot
+            act.
+        sent: number of the step, and of its record from 0, by client and operation.
     """
 
     world: World
     cluster: Cluster
     env: Environment = field(factory=dict)
     begun: dict[str, list[str]] = field(factory=dict)
+    passes_over: bool = False
+    sent: dict[tuple[str, int], tuple[int, int]] = field(factory=dict)
+    _passed_over: list[str] = field(factory=list)
     _chosen: Chosen = field(factory=dict)
 
     def do(self, step: Step, number: int, chosen: Chosen) -> Progress:
@@ -60,6 +68,20 @@ class Acting:
             _require_somebody(getattr(action, name), names)
         self._chosen = chosen
         return _ACTS[type(action)](self, step, action, (number,))
+
+    def take_passed_over(self) -> list[str]:
+        """Why it could not act on some of those that were meant, since this was asked last."""
+        found, self._passed_over = self._passed_over, []
+        return found
+
+    def _each(self, act: Callable[..., object], *args: Any, **values: Any) -> None:
+        """Act on one of several nodes."""
+        try:
+            act(*args, **values)
+        except WorldError as error:
+            if not self.passes_over:
+                raise
+            self._passed_over.append(str(error))
 
     @property
     def nodes(self) -> list[str]:
@@ -85,6 +107,8 @@ class Acting:
             idempotence=action.is_idempotent,
             client=action.client,
         )
+        for at, operation in enumerate(pending.operations):
+            self.sent[operation] = step.number, at
         return Outcome(pending)
 
     def consume(self, step: Step, action: actions.Consume, cause: tuple[int, ...]) -> Progress:
@@ -144,8 +168,13 @@ class Acting:
         names, point = self.nodes, action.at_failpoint
         if point is None:
             for name in names:
-                self.world.crash(
-                    name, action.how, image=action.image, cause=cause, fault=_key(step)
+                self._each(
+                    self.world.crash,
+                    name,
+                    action.how,
+                    image=action.image,
+                    cause=cause,
+                    fault=_key(step),
                 )
             return Progress()
         if len(names) != 1:
@@ -170,33 +199,36 @@ class Acting:
                 disk = f"{disk.removeprefix('image:')}/{name}"
                 if disk not in self.world.disk_copies:
                     raise CannotAct(f"{action.disk} was not taken: that step is not done")
-            self.world.start(name, disk=disk, cause=cause)
+            elif disk.startswith("of:"):
+                self.world.copy_disk(disk.removeprefix("of:"), disk)
+            self._each(self.world.start, name, disk=disk, cause=cause)
         return Progress()
 
     def shutdown(self, step: Step, action: actions.Shutdown, cause: tuple[int, ...]) -> Progress:
         processes = []
         for name in self.nodes:
-            self.world.shutdown(name, cause)
             process = self.world.host(name).process
-            assert process is not None
-            processes.append(process)
+            self._each(self.world.shutdown, name, cause)
+            if process is not None:
+                processes.append(process)
         return Ended(processes)
 
     def pause(self, step: Step, action: actions.Pause, cause: tuple[int, ...]) -> Progress:
         for name in self.nodes:
-            self.cluster.pause(name, fault=_key(step))
+            self._each(self.cluster.pause, name, fault=_key(step))
         return Progress()
 
     def resume(self, step: Step, action: actions.Resume, cause: tuple[int, ...]) -> Progress:
         for name in self.nodes:
-            self.cluster.resume(name)
+            self._each(self.cluster.resume, name)
         return Progress()
 
     def flush(self, step: Step, action: actions.Flush, cause: tuple[int, ...]) -> Progress:
         for name in self.nodes:
             if name not in self.world.config.names:
                 raise CannotAct(f"{name} is no broker: it has no logs to flush")
-            self.world.call(name, Kind.STEP, {"step": "flush"}, "flush_logs", cause=cause)
+            flush = {"step": "flush"}
+            self._each(self.world.call, name, Kind.STEP, flush, "flush_logs", cause=cause)
         return Progress()
 
     # Faults ------------------------------------------------------------------------------------
@@ -242,7 +274,10 @@ class Acting:
         for known_as in list(self.begun) if action.is_all else action.ids:
             if known_as not in self.begun:
                 active = ", ".join(self.begun) or "none"
-                raise CannotAct(f"{known_as!r} is not active, active are: {active}")
+                text = f"{known_as!r} is not active, active are: {active}"
+                if not self.passes_over:
+                    raise CannotAct(text)
+                self._passed_over.append(text)
             self.end(known_as, cause)
         return Progress()
 
@@ -289,8 +324,21 @@ class Acting:
     def elect(self, step: Step, action: actions.Elect, cause: tuple[int, ...]) -> Progress:
         to = self._chosen["to"][0] if action.to is not None else None
         place = action.partition
+        if action.force and to is None:
+            to = self._another(place)
         pending = self.cluster.elect(place.topic, place.partition, to=to, kind=action.kind)
         return Outcome(pending)
+
+    def _another(self, place: PartitionName) -> str:
+        """The first replica that is active and does not lead."""
+        view = self.world.view()
+        found = view.partition(place.topic, place.partition)
+        if found is None:
+            raise CannotAct(f"there is no partition {place} now")
+        for name in found.replicas:
+            if name != found.leader and view.image().is_active(name):
+                return name
+        raise CannotAct(f"no replica of {place} is active but its leader, {found.leader}")
 
     def reassign(self, step: Step, action: actions.Reassign, cause: tuple[int, ...]) -> Progress:
         place = action.partition
@@ -299,7 +347,14 @@ class Acting:
         )
 
     def config(self, step: Step, action: actions.Config, cause: tuple[int, ...]) -> Progress:
-        return Outcome(self.cluster.configure(action.topic or str(action.node), action.set))
+        if action.node is not None:
+            values = {
+                CLUSTER_KEYS[key].broker: cluster_value(key, value)
+                for key, value in action.set.items()
+            }
+            self.world.configure_broker(action.node, values)
+            return Progress()
+        return Outcome(self.cluster.configure(str(action.topic), action.set))
 
     def delete_records(
         self, step: Step, action: actions.DeleteRecords, cause: tuple[int, ...]

@@ -15,6 +15,7 @@ from attrs import define, field
 from sim.pending import VerbFailed
 from sim.running.acting import Acting
 from sim.running.fault_building import world_faults
+from sim.running.without import Without
 from sim.scenario.fault_base import Fault, When
 from sim.scenario.model import Scenario, Workload
 from sim.timeline import EventClass
@@ -30,23 +31,32 @@ class Beside:
     Attributes:
         failed: what could not be done; the interpreter ends the run with it.
         begun: ids of the faults that began since the interpreter took them from here last.
+        begun_us, ended_us: when faults began and ended, by id, from time 0.
+        without: what is left out; the rest then waits for its moment (``sim.running.without``).
     """
 
     acting: Acting
     scenario: Scenario
+    without: Without | None = None
     failed: str = ""
     begun: list[str] = field(factory=list)
+    begun_us: dict[str, int] = field(factory=dict)
+    ended_us: dict[str, int] = field(factory=dict)
     _zero_us: int = 0
     _end_us: int = 0
     _to_begin: list[Fault] = field(factory=list)
     _to_end: list[Fault] = field(factory=list)
     _never_begun: dict[str, None] = field(factory=dict)
+    _is_over: bool = False
+    _resting: list[tuple[Workload, int]] = field(factory=list)
 
     def begin(self, zero_us: int, end_us: int) -> None:
         """Time 0 has come."""
         self._zero_us, self._end_us = zero_us, end_us
         self._never_begun = dict.fromkeys(fault.id for fault in self.scenario.faults)
         for fault in self.scenario.faults:
+            if self.without is not None and fault.id in self.without.faults:
+                continue
             self._await(fault, fault.start, self._to_begin, self._begin_fault)
         for workload in self.scenario.workloads:
             at_us = zero_us + workload.start_us
@@ -58,6 +68,16 @@ class Beside:
         """Ids of the faults whose time or moment has not come so far."""
         return list(self._never_begun)
 
+    def go_on(self, end_us: int) -> None:
+        """The run is over: workloads go on up to a time, and no fault begins or ends any more.
+
+        A second call with another time holds from then on.
+        """
+        self._is_over, self._end_us = True, end_us
+        resting, self._resting = self._resting, []
+        for workload, ordinal in resting:
+            self._work(workload, ordinal)
+
     # Faults ------------------------------------------------------------------------------------
 
     def _await(
@@ -65,27 +85,65 @@ class Beside:
     ) -> None:
         """Call at a time, or let ``after_entry`` look for its moment."""
         if when.at_us is None:
-            waiting.append(fault)
+            if self.without is None or self._moment_us(fault, waiting) is not None:
+                waiting.append(fault)
             return
         timeline = self.acting.world.timeline
         at_us = max(self._zero_us + when.at_us, timeline.now_us)
         timeline.at(at_us, EventClass.FAULT, f"fault:{fault.id}", call, fault)
 
+    def _moment_us(self, fault: Fault, waiting: list[Fault]) -> int | None:
+        """When it began or ended in the run in which nothing was left out, in the world's time."""
+        assert self.without is not None
+        moments = self.without.moments
+        known = moments.faults if waiting is self._to_begin else moments.ends
+        return self._zero_us + known[fault.id] if fault.id in known else None
+
+    def moments_us(self) -> list[int]:
+        """When what waits for its condition began or ended before; of what is overdue, too."""
+        known = [
+            self._moment_us(fault, waiting)
+            for waiting in (self._to_begin, self._to_end)
+            for fault in waiting
+        ]
+        return [each for each in known if each is not None]
+
+    def begin_overdue(self) -> None:
+        """Begin and end what has waited for its condition until its moment, and in vain."""
+        for waiting, call in (
+            (self._to_begin, self._begin_fault),
+            (self._to_end, self._end_fault),
+        ):
+            for fault in list(waiting):
+                if not self._is_early(fault, waiting):
+                    waiting.remove(fault)
+                    call(fault)
+
+    def _is_early(self, fault: Fault, waiting: list[Fault]) -> bool:
+        if self.without is None:
+            return False
+        moment_us = self._moment_us(fault, waiting)
+        return moment_us is not None and self.acting.world.now_us < moment_us
+
     def after_entry(self) -> None:
         """Something may have changed: conditions of faults may hold."""
         env = self.acting.env
         for fault in list(self._to_begin):
+            if self._is_early(fault, self._to_begin):
+                continue
             if fault.start.that is not None and fault.start.that.evaluate(env):
                 self._to_begin.remove(fault)
                 self._begin_fault(fault)
         for fault in list(self._to_end):
             end = fault.end
+            if self._is_early(fault, self._to_end):
+                continue
             if end is not None and end.that is not None and end.that.evaluate(env):
                 self._to_end.remove(fault)
                 self._end_fault(fault)
 
     def _begin_fault(self, fault: Fault) -> None:
-        if self.failed:
+        if self.failed or self._is_over:
             return
         self._never_begun.pop(fault.id, None)
         try:
@@ -99,10 +157,14 @@ class Beside:
         for each in found:
             self.acting.begin(fault.id, each, ())
         self.begun.append(fault.id)
+        self.begun_us[fault.id] = self.acting.world.now_us - self._zero_us
         if fault.end is not None:
             self._await(fault, fault.end, self._to_end, self._end_fault)
 
     def _end_fault(self, fault: Fault) -> None:
+        if self._is_over:
+            return
+        self.ended_us[fault.id] = self.acting.world.now_us - self._zero_us
         self.acting.end(fault.id, ())
 
     # Workloads ---------------------------------------------------------------------------------
@@ -112,6 +174,8 @@ class Beside:
         world, cluster = self.acting.world, self.acting.cluster
         stop_us = self._end_us if workload.stop_us is None else self._zero_us + workload.stop_us
         if world.now_us >= stop_us or self.failed:
+            if workload.stop_us is None:
+                self._resting.append((workload, ordinal))
             return
         cluster.cause = ()
         topic, partition = workload.topic
@@ -143,7 +207,8 @@ class Beside:
             )
         except (VerbFailed, WorldError) as error:
             self.failed = f"workload {workload.name!r}: {error}"
-            return
+            if self.without is None or workload.kind == "consumer":
+                return
         assert workload.interval_us is not None
         at_us = world.now_us + workload.interval_us
         origin = f"workload:{workload.name}"

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sim.disk_files import PAGE_BYTES
 from sim.scenario.actions import Corrupt
+from sim.scenario.fault_nodes import AtRestFault
 from sim.trace.kinds import Kind
 from sim.world import World
 from storage.errors import CorruptBatch
 from storage.mkb1_header import FRAME, peek_header
 
-__all__ = ["NothingThere", "damage"]
+__all__ = ["NothingThere", "damage", "drawn_at_rest"]
 
 
-class NothingThere(Exception):
+class NothingThere(ValueError):
     """There is no such file, byte or record; says what there is."""
 
 
@@ -89,3 +91,66 @@ def _find(world: World, node: str, directory: Path, offset: int) -> tuple[Path, 
                 return path, position, size
             position += size
     raise NothingThere(f"{node} has no record at offset {offset} of {directory.name}")
+
+
+# At rest -----------------------------------------------------------------------------------------
+
+
+def drawn_at_rest(world: World, node: str, fault: AtRestFault, fault_id: str) -> tuple[Path, int]:
+    """A file and a byte of it that a fault strikes: drawn by its id from what it names.
+
+    Only pages that are clean are at rest: others will be written over from memory.
+
+    Raises:
+        NothingThere: there is no such place, or it is not at rest.
+    """
+    directory = Path("/") / str(fault.partition)
+    if fault.offset is not None:
+        path, position, size = _find(world, node, directory, fault.offset)
+        spans = [(path, position, position + size)]
+    elif fault.file is not None:
+        path = directory / fault.file
+        size = len(_content(world, node, path))
+        if fault.byte is not None and fault.byte >= size:
+            raise NothingThere(f"{path} of {node} has {size} bytes, byte is {fault.byte}")
+        spans = [(path, 0, size) if fault.byte is None else (path, fault.byte, fault.byte + 1)]
+    else:
+        logs = [each for each in _files(world, node, directory) if each.suffix == ".log"]
+        spans = [(each, 0, len(_content(world, node, each))) for each in logs]
+    clean = [part for span in spans for part in _clean(world, node, *span)]
+    at = sum(end - start for _, start, end in clean)
+    if not at:
+        what = ", ".join(f"{path.name} {start}..{end}" for path, start, end in spans) or "nothing"
+        raise NothingThere(
+            f"nothing of {fault.partition} is at rest on {node} there ({what}): it is empty, or "
+            "has not been written back; a step flush does that"
+        )
+    at = world.draws.below(at, "at-rest", fault_id)
+    for path, start, end in clean:
+        if at < end - start:
+            return path, start + at
+        at -= end - start
+    raise AssertionError("a draw is below its limit")
+
+
+def _files(world: World, node: str, directory: Path) -> list[Path]:
+    disk = world.host(node).require_disk().files
+    paths = [Path("/") / found for found, number in disk.names.paths() if number in disk.inodes]
+    return sorted(path for path in paths if path.parent == directory)
+
+
+def _clean(
+    world: World, node: str, path: Path, start: int, end: int
+) -> list[tuple[Path, int, int]]:
+    """The parts of a span that lie in clean pages."""
+    disk = world.host(node).require_disk().files
+    number = disk.names.find(path.parts[1:])
+    assert number is not None
+    state = disk.inodes[number].state
+    dirty = {*state.dirty_pages(disk.serial), *state.phantoms}
+    pages = range(start // PAGE_BYTES, -(-end // PAGE_BYTES))
+    return [
+        (path, max(start, page * PAGE_BYTES), min(end, (page + 1) * PAGE_BYTES))
+        for page in pages
+        if page not in dirty
+    ]

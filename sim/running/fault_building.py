@@ -1,6 +1,8 @@
 """Faults of a scenario as faults of the world: selectors become names when the time has come.
 
-Left out: kinds that the world cannot carry out yet, which a run refuses.
+What is drawn is drawn here, keyed by the fault's id, so that the trace says what was struck.
+
+Left out: when that is (``sim.running.beside``).
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sim import faults
+from sim.composites import Flap, Swizzle
 from sim.disk_faults import DiskFault
 from sim.failpoints import Failpoint
 from sim.faults import Fault
@@ -28,6 +31,7 @@ from sim.network_rules import (
     isolate_edges,
     partition_edges,
 )
+from sim.running.damage import drawn_at_rest
 from sim.running.selection import choose, choose_all, choose_groups
 from sim.scenario import fault_base as base
 from sim.scenario import fault_links as links
@@ -45,7 +49,11 @@ def world_faults(world: World, fault: base.Fault) -> list[Fault]:
         ValueError: it cannot strike those that they name.
     """
     build = _BUILD.get(type(fault))
-    assert build is not None, f"{fault.KIND} is not wired"
+    if isinstance(fault, links.SwizzleFault):
+        names = choose_all(world, fault.target, fault.id)
+        swizzle = Swizzle(id=fault.id, nodes=tuple(names), period_us=fault.period_us)
+        return [swizzle]
+    assert build is not None, f"{fault.KIND} has no builder"
     if isinstance(fault, base.NodeFault):
         names = choose_all(world, fault.target, fault.id)
         is_one = len(names) == 1
@@ -224,6 +232,51 @@ def _clog(world: World, fault: links.ClogFault, fault_id: str, edges: tuple[Edge
     return Clog(id=fault_id, edges=edges, only=frozenset(fault.only))
 
 
+def _metadata_lag(world: World, fault: links.MetadataLagFault, fault_id: str, node: str) -> Fault:
+    if node not in world.hosts:
+        raise ValueError(f"there is no {node} yet, whom it could strike")
+    return faults.MetadataLag(id=fault_id, node=node, records=fault.records)
+
+
+def _short_read(world: World, fault: nodes.ShortReadFault, fault_id: str, node: str) -> Fault:
+    return _disk_call(
+        world, fault, fault_id, node, kind="short-read", partial_bytes=fault.partial_bytes
+    )
+
+
+def _write_back_fail(
+    world: World, fault: nodes.WriteBackFailFault, fault_id: str, node: str
+) -> Fault:
+    return _disk_call(world, fault, fault_id, node, kind="write-back-fail", content=fault.content)
+
+
+def _whole_disk(kind: str) -> Callable[..., Fault]:
+    """A fault of all calls, until its end."""
+
+    def build(world: World, fault: base.NodeFault, fault_id: str, node: str) -> Fault:
+        call = DiskFault(id=fault_id, kind=kind, times=None)
+        return faults.DiskCallFault(id=fault_id, node=node, fault=call)
+
+    return build
+
+
+def _bad_sector(world: World, fault: nodes.BadSectorFault, fault_id: str, node: str) -> Fault:
+    path, byte = drawn_at_rest(world, node, fault, fault_id)
+    call = DiskFault(id=fault_id, kind="error", operation="read_at", path=str(path), times=None)
+    return faults.BadSectors(id=fault_id, node=node, fault=call, byte=byte)
+
+
+def _bit_rot(world: World, fault: nodes.BitRotFault, fault_id: str, node: str) -> Fault:
+    path, byte = drawn_at_rest(world, node, fault, fault_id)
+    left, mask = list(range(8)), 0
+    for at in range(fault.bits):
+        mask |= 1 << left.pop(world.draws.below(len(left), "bit-rot", fault_id, at))
+    place = str(fault.partition)
+    return faults.BitRot(
+        id=fault_id, node=node, path=str(path), byte=byte, mask=mask, partition=place
+    )
+
+
 _BUILD: dict[type[base.Fault], Callable[..., Fault]] = {
     links.CutFault: _rule(Cut, "in_flight", "backoff_cap_us"),
     links.PartitionFault: _rule(Cut, "in_flight"),
@@ -235,6 +288,8 @@ _BUILD: dict[type[base.Fault], Callable[..., Fault]] = {
     links.CorruptFault: _rule(Corrupt, "bits", "ppm", "times"),
     links.DuplicateFault: _rule(Duplicate, "ppm"),
     links.ReorderFault: _rule(Reorder, "ppm", "up_to_us"),
+    links.FlapFault: _rule(Flap, "in_flight", "period_us", "duty_ppm"),
+    links.MetadataLagFault: _metadata_lag,
     nodes.CrashFault: _node(faults.Crash, "how", "image"),
     nodes.CrashLoopFault: _node(faults.CrashLoop, "calls", "how", "image", "restart_after_us"),
     nodes.FailpointFault: _failpoint,
@@ -244,6 +299,8 @@ _BUILD: dict[type[base.Fault], Callable[..., Fault]] = {
     nodes.ClockStepFault: _node(faults.ClockStep, "by_us"),
     nodes.ClockDriftFault: _node(faults.ClockDrift, "wall_ppm", "mono_ppm"),
     nodes.ClockFreezeFault: _node(faults.ClockFreeze, "also_mono"),
+    nodes.ClockStrobeFault: _node(faults.ClockStrobe, "by_us", "period_us"),
+    nodes.TimerJitterFault: _node(faults.TimerJitter, "ppm"),
     nodes.StallFault: _node(faults.DiskStall, "duration_us"),
     nodes.FillFault: _fill,
     nodes.FsyncFailFault: _fsync_fail,
@@ -254,4 +311,10 @@ _BUILD: dict[type[base.Fault], Callable[..., Fault]] = {
     nodes.SplitWriteFault: _split_write,
     nodes.LostWriteFault: _same_name,
     nodes.MisdirectedWriteFault: _misdirected,
+    nodes.ShortReadFault: _short_read,
+    nodes.WriteBackFailFault: _write_back_fail,
+    nodes.ReadOnlyFault: _whole_disk("read-only"),
+    nodes.DiskGoneFault: _whole_disk("gone"),
+    nodes.BadSectorFault: _bad_sector,
+    nodes.BitRotFault: _bit_rot,
 }

@@ -7,15 +7,19 @@ one that is not done by the end, or never began, fails it.
 The world boots first: brokers register and the topics get their leaders in the ``BOOT_US`` before
 time 0 of the scenario, with which the trace begins to count.
 
+With something left out (``sim.running.without``) nothing ends a run but its budget: what cannot act
+is passed over.
+
 Left out: what a step does (``sim.running.acting``), what is expected, the verdict.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heappop, heappush
 from typing import Any, Final
 
-from attrs import define
+from attrs import define, evolve
 
 from cluster.names import CONTROLLER
 from sim.pending import VerbFailed
@@ -25,6 +29,8 @@ from sim.running.damage import NothingThere
 from sim.running.expectations import Expectations
 from sim.running.progress import Progress
 from sim.running.selection import choose_for, parameters
+from sim.running.without import Moments, Without
+from sim.scenario.actions import Start
 from sim.scenario.build import assignments_of
 from sim.scenario.durations import show_duration
 from sim.scenario.model import Scenario, Step
@@ -66,6 +72,7 @@ class Interpreter:
     Attributes:
         failure: what ended the run; None while it goes on, or if nothing did.
         events_max: how many events there may be.
+        passed_over: what could not act in a run without something.
     """
 
     def __init__(
@@ -77,11 +84,13 @@ class Interpreter:
         beside: Beside,
         *,
         events_max: int = EVENTS_MAX,
+        without: Without | None = None,
     ) -> None:
         self.world = world
         self.scenario = scenario
         self.events_max = events_max
         self.failure: Failure | None = None
+        self.passed_over: list[Failure] = []
         self._acting = acting
         self._expectations = expectations
         self._beside = beside
@@ -89,8 +98,17 @@ class Interpreter:
         self._due: list[tuple[int, int]] = []
         self._not_begun = {step.number: step for step in scenario.steps}
         self._reached: set[str] = set()
+        self._without = without
+        self._begun_us: dict[int, int] = {}
+        self._entered: set[int] = set()
+        self._to_come: deque[tuple[int, int]] = deque()
         self._copied = _steps_to_copy(scenario)
         self._seen = 0
+
+    def moments(self) -> Moments:
+        """When everything happened."""
+        end_us = self.world.now_us - self.world.trace.zero_us
+        return Moments(self._begun_us, self._beside.begun_us, self._beside.ended_us, end_us)
 
     # Running -----------------------------------------------------------------------------------
 
@@ -130,6 +148,11 @@ class Interpreter:
         """From time 0 to the end of the scenario, or to a failure."""
         world, scenario = self.world, self.scenario
         zero_us, end_us = world.now_us, world.now_us + scenario.until_us
+        if self._without is not None:
+            moments = self._without.moments
+            end_us = zero_us + moments.end_us
+            to_come = sorted((zero_us + at_us, n) for n, at_us in moments.steps.items())
+            self._to_come.extend(to_come)
         self._seen = world.trace.count
         self._beside.begin(zero_us, end_us)
         for step in scenario.steps:
@@ -140,12 +163,16 @@ class Interpreter:
         self._expectations.begin(zero_us, end_us)
         while self.failure is None:
             due_us = world.next_us()
+            if self._without is not None and self._begin_overdue(due_us):
+                continue
             if due_us is None or due_us > end_us:
                 world.timeline.advance(end_us)
                 break
             world.step()
             self._after_entry()
             self._check_budget(end_us)
+        if self._without is not None:
+            return
         for begun in self._waiting[:1]:
             self._fail(begun.step.number, f"not done by the end: {begun.progress.why()}")
         for step in self._not_begun.values():
@@ -175,14 +202,46 @@ class Interpreter:
         return f"never begun: {step.after!r} has not come about"
 
     def _fail(self, step: int, text: str) -> None:
-        if self.failure is None:
-            self.failure = Failure(step, self.world.now_us - self.world.trace.zero_us, text)
+        failure = Failure(step, self.world.now_us - self.world.trace.zero_us, text)
+        if self._without is not None:
+            self.passed_over.append(failure)
+        elif self.failure is None:
+            self.failure = failure
 
     # Steps -------------------------------------------------------------------------------------
 
     def _enter(self, step: Step, at_us: int) -> None:
+        if self._without is not None:
+            moment_us = self._without.moments.steps.get(step.number)
+            if moment_us is None or step.number in self._entered:
+                return
+            moment_us += self.world.trace.zero_us
+            if at_us > moment_us:
+                return  # ``_begin_overdue`` comes first.
+            at_us = moment_us
+            self._entered.add(step.number)
         heappush(self._due, (at_us, step.number))
         self.world.timeline.at(at_us, EventClass.FAULT, "step", self._begin_next)
+
+    def _begin_overdue(self, due_us: int | None) -> bool:
+        """Begin what has not begun in its usual way by the moment at which it began before.
+
+        That is after everything else of that moment, and takes no entry of the timeline, which
+        could put others into another order. False where nothing is overdue before ``due_us``.
+        """
+        waiting = self._to_come
+        while waiting and waiting[0][1] in self._entered:
+            waiting.popleft()
+        first = [waiting[0][0]] if waiting else []
+        moment_us = min([*first, *self._beside.moments_us()], default=None)
+        if moment_us is None or (due_us is not None and due_us <= moment_us):
+            return False
+        self.world.timeline.advance(moment_us)
+        while waiting and waiting[0][0] <= moment_us:
+            self._enter(self.scenario.steps[waiting.popleft()[1] - 1], moment_us)
+        self._beside.begin_overdue()
+        self._after_entry()
+        return True
 
     def _begin_next(self) -> None:
         """Steps of one moment begin in the order of the file, whatever the scheduler draws."""
@@ -193,6 +252,12 @@ class Interpreter:
     def _begin(self, step: Step) -> None:
         world = self.world
         del self._not_begun[step.number]
+        self._begun_us[step.number] = world.now_us - world.trace.zero_us
+        if self._without is not None and step.number in self._without.steps:
+            if not isinstance(step.action, Start):
+                self._go_on_behind(step, world.trace.count)
+                return
+            step = evolve(step, action=evolve(step.action, disk="same"))
         chosen = choose_for(world, step.action, step.fault_id)
         args = _args(step) | {"args": parameters(step.action, chosen)}
         number = world.trace.emit(world.now_us, "world", Kind.STEP, (), args)
@@ -200,7 +265,10 @@ class Interpreter:
             progress = self._acting.do(step, number, chosen)
         except (CannotAct, NothingThere, VerbFailed, WorldError) as error:
             self._fail(step.number, str(error))
+            self._go_on_behind(step, number)
             return
+        for text in self._acting.take_passed_over():
+            self._fail(step.number, text)
         self._waiting.append(_Begun(step, progress, number))
         if step.within_us is not None:
             origin = f"limit:{step.number:06}"
@@ -209,9 +277,11 @@ class Interpreter:
 
     def _end_wait(self, number: int) -> None:
         """The limit of a step has come."""
-        for begun in self._waiting:
+        for begun in list(self._waiting):
             if begun.step.number == number:
                 self._fail(number, f"not done in time: {begun.progress.why()}")
+                self._waiting.remove(begun)
+                self._go_on_behind(begun.step, begun.number)
 
     def _after_entry(self) -> None:
         """Something may have changed: steps are done, expectations hold or break."""
@@ -230,6 +300,8 @@ class Interpreter:
             self._seen = world.trace.count
         if self._beside.failed:
             self._fail(0, self._beside.failed)
+            if self._without is not None:
+                self._beside.failed = ""
 
     def _look_at_steps(self) -> None:
         for begun in list(self._waiting):
@@ -238,7 +310,8 @@ class Interpreter:
             except (VerbFailed, WorldError) as error:
                 self._waiting.remove(begun)
                 self._fail(begun.step.number, str(error))
-                return
+                self._go_on_behind(begun.step, begun.number)
+                continue
             if is_done:
                 self._waiting.remove(begun)
                 self._finish(begun)
@@ -247,15 +320,21 @@ class Interpreter:
         world, step = self.world, begun.step
         args = _args(step) | {"done": True}
         number = world.trace.emit(world.now_us, "world", Kind.STEP, (begun.number,), args)
+        if step.id in self._copied:
+            for name in (CONTROLLER, *world.config.names):
+                world.copy_disk(name, f"{step.id}/{name}")
+        self._go_on_behind(step, number)
+
+    def _go_on_behind(self, step: Step, number: int) -> None:
+        """A step is over, with an event: those that follow begin, unless the run has failed."""
+        if self.failure is not None:
+            return
         if step.id:
-            if step.id in self._copied:
-                for name in (CONTROLLER, *world.config.names):
-                    world.copy_disk(name, f"{step.id}/{name}")
             self._reach(step.id, number)
         steps = self.scenario.steps
         following = steps[step.number] if step.number < len(steps) else None
         if following is not None and following.at_us is None and following.after is None:
-            self._enter(following, world.now_us)
+            self._enter(following, self.world.now_us)
 
     def _reach(self, known_as: str, event: int) -> None:
         """A step is done, or a fault has begun: what comes after it."""

@@ -5,27 +5,33 @@ Left out: files and folders (``sim.cli``), words for people (``sim.present``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from attrs import frozen
 
-from sim.checks.judge import Judge
-from sim.running.acting import Acting
-from sim.running.beside import Beside
-from sim.running.expectations import Expectation, Expectations
-from sim.running.interpreter import BOOT_US, EVENTS_MAX, Failure, Interpreter
-from sim.running.observables import Observables
+from sim.checks.ledger import Loss
+from sim.histories.anomalies import Anomaly
+from sim.liveness.judging import judge_liveness
+from sim.liveness.outcome import Outcome
+from sim.running.agreement import OracleFault, anomalies_of, disagreements
+from sim.running.coverage import Tested
+from sim.running.expectations import Expectation
+from sim.running.interpreter import BOOT_US, EVENTS_MAX, Failure
+from sim.running.staging import stage
 from sim.running.verdicts import Verdict, verdict_of
-from sim.scenario.build import cluster_config, options_of, scheduler_of
+from sim.running.without import Moments, Without
+from sim.scenario.build import options_of
 from sim.scenario.model import Scenario
 from sim.scenario.wiring import require_wired
 from sim.trace.lines import Header, Level
 from sim.trace.writer import Trace
-from sim.verbs import Cluster
 from sim.world import World
 
-__all__ = ["Result", "header_of", "run_scenario"]
+LossTest = Callable[[Scenario, int, Sequence[Loss], str], Mapping[int, Tested]]
+"""Given a scenario, its seed, the losses and the digest of a run."""
+
+__all__ = ["LossTest", "Result", "header_of", "run_scenario"]
 
 
 @frozen
@@ -37,6 +43,13 @@ class Result:
         verdict: of the run.
         expectations: judged, in the order of the file.
         failure: what ended it early; None if nothing did.
+        anomalies: what clients saw that contradicts itself; each is legal, or the judge has found
+            something at its partition.
+        liveness: whether the cluster recovered; None where that was not asked for, or the run
+            ended early.
+        moments: when everything happened.
+        sent: number of the step, and of its record from 0, by client and operation.
+        passed_over: what could not act in a run without something.
     """
 
     scenario: Scenario
@@ -46,6 +59,11 @@ class Result:
     expectations: tuple[Expectation, ...]
     failure: Failure | None
     end_us: int
+    moments: Moments
+    sent: Mapping[tuple[str, int], tuple[int, int]]
+    passed_over: tuple[Failure, ...] = ()
+    anomalies: tuple[Anomaly, ...] = ()
+    liveness: Outcome | None = None
 
     @property
     def digest(self) -> str:
@@ -64,6 +82,8 @@ def run_scenario(
     is_paranoid: bool = False,
     events_max: int = EVENTS_MAX,
     on_world: Callable[[World], None] | None = None,
+    without: Without | None = None,
+    tests_losses: LossTest | None = None,
 ) -> Result:
     """Run a scenario (one variant, overrides applied) from its boot to its verdict.
 
@@ -73,9 +93,14 @@ def run_scenario(
         path: the file of the trace; none by default.
         keeps_lines: keep the events in memory, for ``Result.trace.events()``.
         on_world: told of the world before anything happens in it.
+        tests_losses: asked about the losses before the verdict: what runs without their culprits
+            show, by the event that tells of each (``sim.blame``).
+        without: what is left out; nothing is expected of such a run.
 
     Raises:
         ScenarioError: something in it is not built yet; nothing has happened.
+        OracleFault: Leaderfall's layers of judgement disagree; the trace is whole, with the verdict
+            ``oracle-fault``.
         KeyboardInterrupt: the trace is readable up to there.
         Exception: a defect of Leaderfall, or of a user's machine.
     """
@@ -84,7 +109,9 @@ def run_scenario(
     header = header_of(scenario, seed, version) if path is not None else None
     trace = Trace(level, path=path, header=header, keeps_lines=keeps_lines, zero_us=BOOT_US)
     try:
-        return _run(scenario, seed, trace, root, is_paranoid, events_max, on_world)
+        return _run(
+            scenario, seed, trace, root, is_paranoid, events_max, on_world, without, tests_losses
+        )
     except BaseException as error:
         variant = "" if scenario.variant is None else f", variant {scenario.variant!r}"
         error.add_note(
@@ -105,31 +132,43 @@ def _run(
     is_paranoid: bool,
     events_max: int,
     on_world: Callable[[World], None] | None,
+    without: Without | None,
+    tests_losses: LossTest | None,
 ) -> Result:
-    config = cluster_config(scenario)
-    world = World(config, seed=seed, scheduler=scheduler_of(scenario, seed), root=root, trace=trace)
-    if on_world is not None:
-        on_world(world)
-    judge = Judge(world, is_paranoid=is_paranoid)
-    acting = Acting(world, Cluster(world))
-    acting.env = Observables(world, judge).names()
-    expects = [each for each in scenario.expects if each.applies_to(scenario.variant)]
-    expectations = Expectations(world, expects, acting.env)
-    beside = Beside(acting, scenario)
-    interpreter = Interpreter(world, scenario, acting, expectations, beside, events_max=events_max)
-    interpreter.boot()
-    if interpreter.failure is None:
-        interpreter.run()
+    played = stage(
+        scenario,
+        seed=seed,
+        trace=trace,
+        root=root,
+        is_paranoid=is_paranoid,
+        events_max=events_max,
+        on_world=on_world,
+        without=without,
+    )
+    played.play()
+    world, judge, expectations = played.world, played.judge, played.expectations
+    beside, interpreter = played.beside, played.interpreter
     failure, ended_with = interpreter.failure, world.trace.count
+    liveness = None
+    if scenario.liveness is not None and failure is None and without is None:
+        # Before the judge finishes: it reports into the trace, and the copy goes on from here.
+        liveness = judge_liveness(played, scenario.liveness, seed=seed, on_world=on_world)
     judge.finish()
     if world.trace.count > ended_with:
         expectations.after_entry(ended_with + 1)
     expectations.finish(is_cut_short=failure is not None and failure.is_inconclusive)
     never_begun = beside.never_begun() if failure is None else ()
-    verdict = verdict_of(scenario, judge, expectations.all, failure, never_begun)
+    tested: Mapping[int, Tested] = {}
+    if tests_losses is not None and judge.facts.losses():
+        tested = tests_losses(scenario, seed, judge.facts.losses(), trace.digest())
+    verdict = verdict_of(scenario, judge, expectations.all, failure, never_begun, liveness, tested)
     violations = [each.plain() for each in judge.violations]
     losses = [each.plain() for each in judge.facts.losses()]
-    trace.close(verdict.word, violations, losses)
+    anomalies = anomalies_of(world, judge, is_drained=False)
+    faults = disagreements(world, judge, anomalies, is_drained=False)
+    trace.close("oracle-fault" if faults else verdict.word, violations, losses)
+    if faults:
+        raise OracleFault(faults)
     return Result(
         scenario,
         seed,
@@ -138,6 +177,11 @@ def _run(
         tuple(expectations.all),
         failure,
         max(0, world.now_us - BOOT_US),
+        interpreter.moments(),
+        beside.acting.sent,
+        tuple(interpreter.passed_over),
+        tuple(anomalies),
+        liveness,
     )
 
 

@@ -1,34 +1,30 @@
 """The verdict over a run: expectations, broken invariants, losses, and what ended it.
 
 Rules (DECISIONS 3): every expectation holds; every name in ``breaks`` was violated at least once;
-no other invariant was, unless a guard is off or an older truncation mode is on; every promise that
-lost records is named in ``breaks``. A run whose budget ended is inconclusive, unless something was
-wrong by then. Licences (``allow``) are not judged yet, and reported as such.
+no other invariant was, unless a guard is off or an older truncation mode is on; every loss is
+covered (``sim.running.coverage``); the ledger agrees with the files (``sim.checks.audit``). A run
+whose budget ended is inconclusive, unless something was wrong by then.
 
 Left out: words for people (``sim.present``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from sim.checks.judge import Judge
 from sim.checks.violations import Violation
+from sim.liveness.outcome import Outcome
+from sim.running.coverage import PROMISES, Lost, Tested, coverage, lost_by_licence
 from sim.running.expectations import Expectation
 from sim.running.interpreter import Failure
 from sim.scenario.model import Scenario
 
 __all__ = ["ALIASES", "PROMISES", "Broken", "Verdict", "verdict_of"]
 
-PROMISES: Final = {
-    "acked-records-survive": "acked",
-    "committed-records-survive": "committed",
-    "exposed-records-survive": "exposed",
-}
-"""A promise, and the word under which its losses are counted."""
 ALIASES: Final = {"log-matching": ("committed-log-matching", "epoch-prefix")}
 """A name that stands for several invariants."""
 
@@ -40,7 +36,8 @@ class Broken:
     Attributes:
         count: violations, or records lost.
         is_expected: ``breaks`` names it.
-        is_excused: a guard is off, or the truncation mode is an older one.
+        is_excused: a guard is off, or the truncation mode is an older one; of a promise, all its
+            losses are covered.
         first: the first violation; None for a promise.
     """
 
@@ -60,12 +57,16 @@ class Verdict:
         reasons: why it is not passed, one for each.
         broken: in the order in which it happened, promises last.
         unjudged: what the scenario says and nothing judges yet, or nothing came of.
+        lost: by licence.
+        tested: what runs without the culprits have shown, by the event that tells of the loss.
     """
 
     word: str
     reasons: tuple[str, ...]
     broken: tuple[Broken, ...]
     unjudged: tuple[str, ...] = ()
+    lost: tuple[Lost, ...] = ()
+    tested: Mapping[int, Tested] = field(factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -78,15 +79,23 @@ def verdict_of(
     expectations: Iterable[Expectation],
     failure: Failure | None,
     never_begun: Iterable[str] = (),
+    liveness: Outcome | None = None,
+    tested: Mapping[int, Tested] | None = None,
 ) -> Verdict:
     """The verdict, once the judge has finished and all expectations are judged.
 
     Args:
         never_begun: ids of the faults that never began.
+        liveness: what it found counts as if it had been found in the run.
+        tested: what runs without the culprits of losses have shown.
     """
     expectations = list(expectations)
     wanted = _wanted(expectations)
-    broken = _broken(scenario, judge, wanted)
+    lost, uncovered = coverage(
+        lost_by_licence(judge, tested or {}), expectations, wanted, is_loose=_is_loose(scenario)
+    )
+    more = () if liveness is None else liveness.violations
+    broken = _broken(scenario, judge, wanted, lost, more)
     is_cut_short = failure is not None and failure.is_inconclusive
     names = {each.name for each in broken}
     missing = [f"breaks: {name} was not violated" for name in wanted if not _is_in(name, names)]
@@ -98,26 +107,30 @@ def verdict_of(
     wrong += [] if is_cut_short else missing
     wrong += [
         f"{each.name} was violated"
-        if each.first is not None
-        else f"{each.name} is broken: {_records(each.count)} lost, and breaks does not name it"
         for each in broken
-        if not each.is_expected and not each.is_excused
+        if each.first is not None and not each.is_expected and not each.is_excused
     ]
+    wrong += uncovered
+    wrong += () if liveness is None else liveness.wrong
     reasons = []
     if failure is not None:
         where = f"step {failure.step}: " if failure.step else ""
         reasons.append(f"{where}{failure.text}")
     # What is wrong by the end of the budget is wrong whatever would have followed.
     word = "failed" if wrong or (reasons and not is_cut_short) else "passed"
-    if word == "passed" and is_cut_short:
+    is_unknown = liveness is not None and liveness.word == "inconclusive"
+    if word == "passed" and (is_cut_short or is_unknown):
         word = "inconclusive"
     unjudged = _unjudged(scenario, expectations)
     unjudged += [f"fault {each!r} never began" for each in never_begun]
-    return Verdict(word, (*reasons, *wrong), tuple(broken), tuple(unjudged))
+    return Verdict(
+        word, (*reasons, *wrong), tuple(broken), tuple(unjudged), tuple(lost), tested or {}
+    )
 
 
-def _records(count: int) -> str:
-    return "1 record was" if count == 1 else f"{count} records were"
+def _is_loose(scenario: Scenario) -> bool:
+    """A guard is off, or the truncation mode is an older one."""
+    return scenario.cluster.truncation != "fetch" or not all(scenario.cluster.guards.values())
 
 
 def _wanted(expectations: list[Expectation]) -> list[str]:
@@ -129,12 +142,17 @@ def _is_in(name: str, names: set[str]) -> bool:
     return any(each in names for each in ALIASES.get(name, (name,)))
 
 
-def _broken(scenario: Scenario, judge: Judge, wanted: list[str]) -> list[Broken]:
+def _broken(
+    scenario: Scenario,
+    judge: Judge,
+    wanted: list[str],
+    lost: list[Lost],
+    more: Iterable[Violation],
+) -> list[Broken]:
     expected = {each for name in wanted for each in ALIASES.get(name, (name,))}
-    cluster = scenario.cluster
-    is_loose = cluster.truncation != "fetch" or not all(cluster.guards.values())
+    is_loose = _is_loose(scenario)
     by_name: dict[str, list[Violation]] = {}
-    for violation in judge.violations:
+    for violation in (*judge.violations, *more):
         by_name.setdefault(violation.check, []).append(violation)
     found = [
         Broken(name, len(each), name in expected, is_loose, each[0])
@@ -143,14 +161,13 @@ def _broken(scenario: Scenario, judge: Judge, wanted: list[str]) -> list[Broken]
     for promise, word in PROMISES.items():
         count = judge.facts.lost(word)
         if count:
-            found.append(Broken(promise, count, promise in expected, False))
+            is_covered = all(each.is_covered for each in lost if promise in each.promises)
+            found.append(Broken(promise, count, promise in expected, is_covered))
     return found
 
 
 def _unjudged(scenario: Scenario, expectations: list[Expectation]) -> list[str]:
     found = []
-    if any(each.expect.form == "allow" for each in expectations):
-        found.append("allow: licences are not judged yet; a loss is covered by a promise in breaks")
     if any(each.expect.form == "sometimes" for each in expectations):
         found.append("sometimes: needs a sweep")
     if scenario.sweep is not None:
