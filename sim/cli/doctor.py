@@ -215,14 +215,14 @@ def _extras() -> Iterator[Row]:
 
 
 def _scenarios() -> Iterator[Row]:
-    from sim.scenario_files import scenarios_dir
+    from sim.scenario_files import scenario_files, scenarios_dir
 
     try:
-        folder = scenarios_dir()
+        folder, count = scenarios_dir(), len(scenario_files())
     except FileNotFoundError as error:
         yield "wrong", "scenarios", str(error)
         return
-    yield "ok", "scenarios", f"{len(sorted(folder.glob('*.toml')))} in {folder}"
+    yield "ok", "scenarios", f"{count} in {folder}"
 
 
 def _completion() -> Iterator[Row]:

@@ -76,6 +76,7 @@ def _head(order: Order, settings: Settings) -> dict[str, Any]:
         "options": options_of(scenario),
         "level": settings.level,
         "disk": settings.disk,
+        "events_max": settings.events_max,
         "replay": order.replay(settings),
     }
 
@@ -104,6 +105,24 @@ def document_of(order: Order, settings: Settings, result: Result) -> dict[str, A
             }
             for each in verdict.broken
         ],
+        "lost": [
+            {
+                "licence": each.licence,
+                "records": each.records,
+                "promises": list(each.promises),
+                "is_covered": each.is_covered,
+            }
+            for each in verdict.lost
+        ],
+        "tested": {
+            str(event): {
+                "outcome": each.outcome,
+                "without": list(each.parts),
+                "others": list(each.others),
+            }
+            for event, each in verdict.tested.items()
+        },
+        "liveness": None if result.liveness is None else plain(result.liveness.plain()),
         "violations": [] if footer is None else plain(footer.violations),
         "losses": [] if footer is None else plain(footer.losses),
         "trace": "trace.jsonl",

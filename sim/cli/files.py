@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from sim.cli.console import shown
 from sim.cli.exits import UserError
+from sim.scenario_files import SUFFIX
 
 if TYPE_CHECKING:
     from sim.scenario.model import Scenario
@@ -32,7 +33,6 @@ __all__ = [
     "stem_of",
 ]
 
-SUFFIX: Final = ".toml"
 DEFAULT_OUT: Final = "runs"
 FILES_MAX: Final = 10_000
 _COMPLETED_BYTES_MAX: Final = 1_000_000
@@ -40,24 +40,41 @@ _COMPLETED_BYTES_MAX: Final = 1_000_000
 
 
 def shipped() -> dict[str, Path]:
-    """The files that come with Leaderfall, by name.
+    """The files that come with Leaderfall, by name: ``leader_crash_acks1``, ``disks/lying_fsync``.
 
     Raises:
         UserError: they are not there.
     """
-    from sim.scenario_files import scenarios_dir
+    from sim.scenario_files import scenario_files
 
     try:
-        folder = scenarios_dir()
-        paths = sorted(folder.glob(f"*{SUFFIX}"))
+        return scenario_files()
     except OSError as error:
         raise UserError(shown(error)) from None
-    return {path.stem: path for path in paths}
 
 
 def stem_of(name: str) -> str:
     """A name as shipped files have it: ``leader-crash-acks1`` is ``leader_crash_acks1``."""
     return name.removesuffix(SUFFIX).replace("-", "_")
+
+
+def _among(known: Mapping[str, Path], name: str) -> Path | None:
+    """The file of a name, with its folder or, where only one has that name, without."""
+    stem = stem_of(name)
+    if stem in known:
+        return known[stem]
+    found = [path for path in known.values() if path.stem == stem]
+    return found[0] if len(found) == 1 else None
+
+
+def _like(known: Mapping[str, Path], name: str) -> str | None:
+    """The name that is most like one that is none: of any folder, or of the folder it names."""
+    folder, _, stem = stem_of(name).rpartition("/")
+    words = {
+        each.rpartition("/")[2]: each for each in known if folder in ("", each.rpartition("/")[0])
+    }
+    near = get_close_matches(stem, words, n=1)
+    return words[near[0]] if near else None
 
 
 def shipped_path(name: str) -> Path:
@@ -67,10 +84,10 @@ def shipped_path(name: str) -> Path:
         UserError: there is none of that name.
     """
     known = shipped()
-    found = known.get(stem_of(name))
+    found = _among(known, name)
     if found is None:
-        near = get_close_matches(stem_of(name), known, n=1)
-        hint = f' Did you mean "{near[0]}"?' if near else ""
+        near = _like(known, name)
+        hint = f' Did you mean "{near}"?' if near else ""
         raise UserError(
             f'No scenario "{shown(name)}" comes with Leaderfall.{hint}',
             "leaderfall scenarios list shows those that do.",
@@ -81,8 +98,8 @@ def shipped_path(name: str) -> Path:
 def scenario_paths(names: Iterable[str]) -> dict[str, Path]:
     """The files that are meant, by what a command may call them; each file comes once.
 
-    Folders give what ends in .toml in them. A name without a folder that is no file may be one that
-    comes with Leaderfall.
+    Folders give what ends in .toml in them and in their folders, run folders left out. A relative
+    name that is no file may be one that comes with Leaderfall.
 
     Raises:
         UserError: a folder has none, or cannot be read.
@@ -95,7 +112,7 @@ def scenario_paths(names: Iterable[str]) -> dict[str, Path]:
             if not inside:
                 raise UserError(f'The folder "{shown(name)}" has no scenario file (*{SUFFIX}).')
             found.update((str(each), each) for each in inside)
-        elif not _exists(path) and path.name == name and stem_of(name) in _shipped_or_none():
+        elif not _exists(path) and _among(_shipped_or_none(), name) is not None:
             found[name] = shipped_path(name)
         else:
             found[str(path)] = path
@@ -119,10 +136,24 @@ def _exists(path: Path) -> bool:
 
 
 def _inside(folder: Path) -> list[Path]:
+    """The files of a folder, then those of its folders; no hidden ones, and none behind links.
+
+    Run folders are passed over: each keeps the file that ran.
+    """
+    from sim.cli.run_folders import RESULT
+
+    found: list[Path] = []
+    waiting = [folder]
     try:
-        return [each for each in sorted(folder.iterdir()) if each.suffix == SUFFIX]
+        while waiting:
+            inside = sorted(waiting.pop().iterdir())
+            below = [each for each in inside if each.is_dir() and not each.is_symlink()]
+            found += [each for each in inside if each.suffix == SUFFIX and each not in below]
+            seen = [each for each in below if not each.name.startswith(".")]
+            waiting += reversed([each for each in seen if not (each / RESULT).is_file()])
     except OSError as error:
         raise UserError(f'The folder "{shown(folder)}" cannot be read: {shown(error)}') from None
+    return found
 
 
 def _shipped_or_none() -> dict[str, Path]:
@@ -151,11 +182,13 @@ def _guessed(problems: Sequence[Problem], name: str, path: Path) -> Sequence[Pro
     """With a guess, where a name that is no file is like one that comes with Leaderfall."""
     from attrs import evolve
 
-    if _exists(path) or path.name != name:
+    if _exists(path):
         return problems
-    near = get_close_matches(stem_of(name), _shipped_or_none(), n=1)
+    near = _like(_shipped_or_none(), name)
     if near:
-        hint = f'did you mean "{near[0]}", which comes with Leaderfall?'
+        hint = f'did you mean "{near}", which comes with Leaderfall?'
+    elif path.name != name:
+        return problems
     else:
         hint = "leaderfall scenarios list shows those that come with Leaderfall"
     return [evolve(each, hint=hint) for each in problems]

@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "new": ("sim.cli.new", "Write a commented scenario file to begin with."),
     "scenarios": ("sim.cli.scenarios", "The scenario files that come with Leaderfall."),
     "show": ("sim.cli.show", "Show a trace: one line an event, one column a node."),
+    "blame": ("sim.cli.blame", "Say which faults and steps a loss or a violation takes."),
     "explain": ("sim.cli.explain", "Explain a name that files, reports or traces use."),
     "doctor": ("sim.cli.doctor", "Check this installation."),
     "completion": ("sim.cli.completion", "Print a script that completes commands in your shell."),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from sim.cli.files import DEFAULT_OUT
 from sim.cli.words import command_line
@@ -28,12 +28,14 @@ class Settings:
     Attributes:
         disk: ``real`` for broker directories in the run folder, or ``memory``.
         level: of the trace.
+        is_live: a file without ``[liveness]`` is asked for it, too.
         events_max: a run ends inconclusively behind so many events; None for the default.
     """
 
     out: str = DEFAULT_OUT
     disk: str = "real"
     level: str = "full"
+    is_live: bool = False
     is_paranoid: bool = False
     events_max: int | None = None
 
@@ -58,6 +60,13 @@ class Order:
         variant = self.scenario.variant
         return self.scenario.name if variant is None else f"{self.scenario.name} ({variant})"
 
+    def live(self) -> Order:
+        """The same, and whether the cluster recovers, by defaults where the file says nothing."""
+        from sim.scenario.model import Liveness
+
+        scenario = self.scenario
+        return evolve(self, scenario=evolve(scenario, liveness=scenario.liveness or Liveness()))
+
     def words(self, settings: Settings) -> list[str]:
         """The command that does it again."""
         words = ["leaderfall", "run", self.file, "--seed", str(self.scenario.seed)]
@@ -74,6 +83,8 @@ class Order:
         ):
             if value != default:
                 words += [option, value]
+        if settings.is_live:
+            words.append("--liveness")
         if settings.events_max is not None:
             words += ["--events-max", str(settings.events_max)]
         return [*words, *(["--paranoid"] if settings.is_paranoid else [])]

@@ -8,13 +8,14 @@ Left out: JSON (``sim.cli.documents``).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sim.cli.console import shown
 from sim.cli.exits import Exit
 from sim.cli.run_folders import TRACE
 from sim.cli.words import command_line
+from sim.cli.wrapping import print_line, print_wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,12 +50,13 @@ def print_run(
     _print_head(console, ran)
     story = None if ran.result is None else _story_of(ran)
     if ran.result is not None and story is None:
-        _wrapped(console, "(This trace keeps no events, so there is no story to tell.)", 2)
+        print_wrapped(console, "(This trace keeps no events, so there is no story to tell.)", 2)
     if story is not None:
         _print_story(console, story, is_verbose=is_verbose)
     if ran.result is not None:
         _print_expectations(console, ran, story)
         _print_broken(console, ran, story, is_verbose=is_verbose)
+        _print_liveness(console, ran)
     console.print()
     _verdict(console, ran, with_name=False)
     _print_again(console, ran, settings)
@@ -69,7 +71,7 @@ def print_summary(console: Console, ran: Sequence[Ran], wanted: int, *, is_quiet
     for each in () if is_quiet else ran:
         word, style = _WORDS[each.code]
         digest = each.document.get("digest") or ""
-        _line(
+        print_line(
             console,
             (f"{shown(each.order.name):<{width}}  ", ""),
             (word, style),
@@ -86,24 +88,24 @@ def print_summary(console: Console, ran: Sequence[Ran], wanted: int, *, is_quiet
 def _print_head(console: Console, ran: Ran) -> None:
     """What is run: every effective option, and the seed."""
     scenario, document = ran.order.scenario, ran.document
-    _line(
+    print_line(
         console,
         (shown(ran.order.name), "bold"),
         (f": {scenario.title}" if scenario.title else "", ""),
     )
     version = document.get("leaderfall", "")
     words = [shown(ran.order.file), f"seed {scenario.seed}", f"leaderfall {version}"]
-    _wrapped(console, ", ".join(words), 2)
+    print_wrapped(console, ", ".join(words), 2)
     given = scenario.document.get("cluster", {})
     options = document.get("options", {})
     told = {key: value for key, value in options.items() if key in given}
-    _wrapped(console, f"cluster: {_options(told) or 'as by default'}", 4, first=2)
+    print_wrapped(console, f"cluster: {_options(told) or 'as by default'}", 4, first=2)
     rest = _options({key: value for key, value in options.items() if key not in given})
-    _wrapped(console, f"defaults: {rest}", 4, first=2, style="dim")
+    print_wrapped(console, f"defaults: {rest}", 4, first=2, style="dim")
     for topic in scenario.topics:
-        _wrapped(console, f"topic {topic.name}: {_topic(topic)}", 4, first=2)
+        print_wrapped(console, f"topic {topic.name}: {_topic(topic)}", 4, first=2)
     for path, value in scenario.overrides:
-        _wrapped(console, f"--set {shown(path)} = {shown(value)}", 4, first=2)
+        print_wrapped(console, f"--set {shown(path)} = {shown(value)}", 4, first=2)
 
 
 def _options(options: dict[str, Any], prefix: str = "") -> str:
@@ -175,10 +177,13 @@ def _print_expectations(console: Console, ran: Ran, story: Story | None) -> None
     broken = {each.name for each in ran.result.verdict.broken}
     _section(console, "What was expected")
     for each in ran.result.expectations:
-        _print_expectation(console, each, broken, story)
+        _print_expectation(console, ran, each, broken, story)
 
 
-def _print_expectation(console: Console, each: Any, broken: set[str], story: Story | None) -> None:
+def _print_expectation(
+    console: Console, ran: Ran, each: Any, broken: set[str], story: Story | None
+) -> None:
+    assert ran.result is not None
     expect = each.expect
     holds, text = each.holds, ""
     if expect.form == "breaks":
@@ -188,6 +193,8 @@ def _print_expectation(console: Console, each: Any, broken: set[str], story: Sto
         holds = all(any(one in broken for one in ALIASES.get(name, (name,))) for name in names)
         text = f"breaks {', '.join(names)}"
     elif expect.form == "allow":
+        counts = {one.licence: one.records for one in ran.result.verdict.lost}
+        holds = all(one.holds(counts.get(one.licence, 0)) for one in expect.allow)
         text = f"allow {', '.join(map(_allowance, expect.allow))}"
     else:
         text = f"{_form(expect)}: {'' if expect.that is None else expect.that.text}"
@@ -199,17 +206,17 @@ def _print_expectation(console: Console, each: Any, broken: set[str], story: Sto
     from rich.text import Text
 
     head = Text("  ").append(f"{word:<9}", style).append(f"{each.number:>2}  ", "dim")
-    _wrapped(console, shown(text), 15, head=head)
+    print_wrapped(console, shown(text), 15, head=head)
     indent = 15 if console.width >= 60 else 4
     if each.event:
-        _wrapped(console, _when(each, story), indent, style="dim")
+        print_wrapped(console, _when(each, story), indent, style="dim")
     if each.values and (holds is False or expect.form != "always"):
         values = ", ".join(f"{call} = {_answer(answer)}" for call, answer in each.values)
-        _wrapped(console, shown(values), indent, style="" if holds is False else "dim")
+        print_wrapped(console, shown(values), indent, style="" if holds is False else "dim")
     if each.detail:
-        _wrapped(console, shown(each.detail), indent)
+        print_wrapped(console, shown(each.detail), indent)
     if expect.because:
-        _wrapped(console, f"because {shown(expect.because)}", indent)
+        print_wrapped(console, f"because {shown(expect.because)}", indent)
 
 
 def _allowance(each: Any) -> str:
@@ -261,12 +268,20 @@ def _print_broken(console: Console, ran: Ran, story: Story | None, *, is_verbose
         _section(console, "What was broken")
         for each in verdict.broken:
             _print_one_broken(console, each)
-    if story is not None and verdict.broken:
+    if story is not None and verdict.lost:
+        from sim.cli.report_losses import print_losses
+        from sim.present.losses import told_losses
+
+        _section(console, "What was lost")
+        covered = {each.licence: each.is_covered for each in verdict.lost}
+        told = told_losses(story)
+        print_losses(console, told, covered, verdict.tested, is_verbose=is_verbose)
+    if story is not None and story.findings:
         _print_chains(console, story, sys.maxsize if is_verbose else _CHAINS_MAX)
     if verdict.unjudged:
         _section(console, "What is not judged yet")
         for text in verdict.unjudged:
-            _wrapped(console, f"- {shown(text)}", 4, first=2)
+            print_wrapped(console, f"- {shown(text)}", 4, first=2)
 
 
 def _print_one_broken(console: Console, each: Any) -> None:
@@ -274,6 +289,8 @@ def _print_one_broken(console: Console, each: Any) -> None:
 
     if each.is_expected:
         word, style = "expected", "green"
+    elif each.first is None and each.is_excused:
+        word, style = "allowed", "green"
     elif each.is_excused:
         word, style = "excused: a guard is off, or an older truncation mode is on", "yellow"
     else:
@@ -284,21 +301,18 @@ def _print_one_broken(console: Console, each: Any) -> None:
         times = "" if each.count == 1 else f", {each.count} times"
         what = f"violated at #{each.first.event}{times}: {each.first.detail}"
     head = Text("  ").append(f"{each.name}", "bold").append(f" ({word})", style).append(": ")
-    _wrapped(console, shown(what), 4, head=head)
+    print_wrapped(console, shown(what), 4, head=head)
 
 
 def _print_chains(console: Console, story: Story, chains_max: int) -> None:
-    """Why: one chain a loss or a broken rule, each that says something new."""
+    """Why: one chain a broken rule, each that says something new."""
     from sim.present.chains import Chain, Sentence, chain
-    from sim.present.fates import lost
     from sim.present.text import print_chain
 
-    subjects: list[Any] = [each.n for each in story.losses] or list(lost(story))
-    subjects += story.findings
     told: set[str] = set()
     chains = []
-    for subject in subjects:
-        found = chain(story, subject)
+    for finding in story.findings:
+        found = chain(story, finding)
         if found.summary in told:
             continue
         told.add(found.summary)
@@ -315,22 +329,51 @@ def _print_chains(console: Console, story: Story, chains_max: int) -> None:
             console.print()
         print_chain(console, each)
     if len(chains) > chains_max:
-        _wrapped(console, f"(and {len(chains) - chains_max} more; -v shows all)", 2, style="dim")
+        print_wrapped(
+            console, f"(and {len(chains) - chains_max} more; -v shows all)", 2, style="dim"
+        )
+
+
+# Behind the end ----------------------------------------------------------------------------------
+
+
+def _print_liveness(console: Console, ran: Ran) -> None:
+    """Whether the cluster recovers once its faults are over."""
+    assert ran.result is not None
+    found, wanted = ran.result.liveness, ran.order.scenario.liveness
+    if wanted is None:
+        return
+    _section(console, "Whether it recovers")
+    if found is None:
+        print_wrapped(console, "not asked, since the run ended early", 4, first=2)
+        return
+    core = ", ".join(found.core)
+    if wanted.core == "drawn":
+        print_wrapped(console, f"core: {core}; faults of others stay", 4, first=2, style="dim")
+    for line in found.lines():
+        print_wrapped(console, f"- {shown(line)}", 4, first=2)
+    for each in found.violations:
+        print_wrapped(console, f"- {shown(each)}", 4, first=2)
 
 
 # End -------------------------------------------------------------------------------------------
 
 
+def _lost(ran: Ran) -> Sequence[Any]:
+    return () if ran.result is None else ran.result.verdict.lost
+
+
 def _verdict(console: Console, ran: Ran, *, with_name: bool) -> None:
     word, style = _WORDS[ran.code]
     name = f"{shown(ran.order.name)}: " if with_name else "Verdict: "
-    _line(console, (name, "bold"), (word, style))
+    losses = ", ".join(f"{each.licence} {each.records}" for each in _lost(ran)) if with_name else ""
+    print_line(console, (name, "bold"), (word, style), (f", lost {losses}" if losses else "", ""))
     reasons = [*ran.document.get("reasons", ()), *ran.error]
     for reason in reasons if ran.code is not Exit.OK else ():
-        _wrapped(console, f"- {shown(reason)}", 4, first=2)
+        print_wrapped(console, f"- {shown(reason)}", 4, first=2)
     if ran.second is not None and not ran.second.is_same:
         for line in ran.second.lines:
-            _wrapped(console, shown(line), 4, first=2)
+            print_wrapped(console, shown(line), 4, first=2)
 
 
 def _print_again(console: Console, ran: Ran, settings: Settings) -> None:
@@ -352,7 +395,7 @@ def _print_again(console: Console, ran: Ran, settings: Settings) -> None:
             rows.append(("logs", command_line(["python", "-m", "storage.dump", first])))
     rows.append(("again", ran.order.replay(settings)))
     for name, text in rows:
-        _line(console, (f"{name:<8}", "dim"), (text, ""))
+        print_line(console, (f"{name:<8}", "dim"), (text, ""))
 
 
 def _braced(ran: Ran, names: Sequence[str]) -> str:
@@ -368,46 +411,4 @@ def _path(path: object) -> str:
 
 def _section(console: Console, title: str) -> None:
     console.print()
-    _line(console, (title, "bold underline"))
-
-
-def _line(console: Console, *parts: tuple[str, str]) -> None:
-    """One line, however long: terminals wrap it, and what is copied stays whole."""
-    from rich.text import Text
-
-    text = Text()
-    for part, style in parts:
-        text.append(part, style)
-    console.print(text, soft_wrap=True)
-
-
-def _wrapped(
-    console: Console,
-    text: str,
-    indent: int,
-    *,
-    first: int | None = None,
-    head: object = None,
-    style: str = "",
-) -> None:
-    """Words within the width; further lines are indented, the first one by ``first`` or a head."""
-    from rich.cells import cell_len
-    from rich.text import Text
-
-    narrow = console.width < 60
-    indent = min(indent, 4) if narrow else indent
-    line = head if isinstance(head, Text) else Text(" " * (indent if first is None else first))
-    is_empty = True
-    for word in _words(text):
-        needed = line.cell_len + (0 if is_empty else 1) + cell_len(word)
-        if line.plain.strip() and needed > console.width:
-            line.rstrip()
-            console.print(line, soft_wrap=True)
-            line, is_empty = Text(" " * indent), True
-        line.append(word if is_empty else f" {word}", style)
-        is_empty = False
-    console.print(line, soft_wrap=True)
-
-
-def _words(text: str) -> Iterable[str]:
-    return text.split(" ")
+    print_line(console, (title, "bold underline"))

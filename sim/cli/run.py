@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sim.cli.ran import Ran
     from sim.scenario.problems import Problem
 
-__all__ = ["command"]
+__all__ = ["command", "refuse"]
 
 _SEED_MAX = 2**63 - 1
 _EPILOG = """\b
@@ -97,6 +97,12 @@ Of several runs the worst counts, in the order 70, 4, 1, 3, 2, 0."""
     shell_complete=complete_folders,
     help="Where run folders go.",
 )
+@click.option(
+    "--liveness",
+    "is_live",
+    is_flag=True,
+    help="Ask whether the cluster recovers behind the run; a file's [liveness] says how.",
+)
 @click.option("--paranoid", "is_paranoid", is_flag=True, help="Every check at every event: slow.")
 @click.option(
     "--events-max",
@@ -119,6 +125,7 @@ def command(
     disk: str,
     level: str,
     out: str,
+    is_live: bool,
     is_paranoid: bool,
     events_max: int | None,
     is_quiet: bool,
@@ -136,11 +143,17 @@ def command(
     from sim.cli.orders import Settings
 
     settings = Settings(
-        out=out, disk=disk, level=level, is_paranoid=is_paranoid, events_max=events_max
+        out=out,
+        disk=disk,
+        level=level,
+        is_live=is_live,
+        is_paranoid=is_paranoid,
+        events_max=events_max,
     )
     orders, problems = _orders(files, seed, variants, sets)
+    orders = [each.live() for each in orders] if is_live else orders
     if problems:
-        return _refuse(problems, color, is_json=is_json)
+        return refuse(problems, color, is_json=is_json)
     console = make_console(color, is_error=is_json)
     ran = _run_all(console, orders, settings, is_twice, is_quiet, is_verbose)
     code = worst(each.code for each in ran)
@@ -170,7 +183,8 @@ def _orders(
     return orders, [*problems, *wrong, *more]
 
 
-def _refuse(problems: list[Problem], color: str, *, is_json: bool) -> int:
+def refuse(problems: list[Problem], color: str, *, is_json: bool) -> int:
+    """Say what is wrong with scenario files."""
     from sim.cli.check import print_problems
 
     print_problems(make_console(color, is_error=True), problems)

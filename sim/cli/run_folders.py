@@ -25,11 +25,13 @@ from attrs import frozen
 from sim.cli.console import shown
 from sim.cli.exits import UserError
 
-__all__ = ["LATEST", "RESULT", "TRACE", "RunFolder", "begin"]
+__all__ = ["LATEST", "RESULT", "SCENARIO", "TRACE", "RunFolder", "begin"]
 
 LATEST: Final = "latest"
 TRACE: Final = "trace.jsonl"
 RESULT: Final = "result.json"
+SCENARIO: Final = "scenario.toml"
+"""The scenario file as it was read."""
 _NODES: Final = ".nodes"
 _INODES: Final = ".inodes"
 """What the simulated disk calls its second names of files."""
@@ -168,7 +170,8 @@ def _covers(place: Path, document: Mapping[str, Any]) -> bool:
     try:
         file = place / RESULT
         # Whatever stands there: a pipe is waited for, and a device has no end.
-        if not (place / TRACE).is_file() or not file.is_file():
+        names = (TRACE, RESULT, SCENARIO)
+        if not all((place / each).is_file() for each in names):
             return False
         if file.stat().st_size > _RESULT_BYTES_MAX:
             return False

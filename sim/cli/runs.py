@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from sim.cli.console import shown
 from sim.cli.documents import broken_off, document_of
 from sim.cli.exits import Exit, UserError
+from sim.cli.loss_tests import tested
 from sim.cli.orders import Order, Settings
 from sim.cli.ran import Ran
-from sim.cli.run_folders import RESULT, RunFolder, begin, refused
+from sim.cli.run_folders import RESULT, SCENARIO, TRACE, RunFolder, begin, refused
 
 if TYPE_CHECKING:
     from sim.running.scenario_run import Result
@@ -58,6 +59,7 @@ def carry_out(order: Order, settings: Settings) -> Ran:
         ran = _broken(order, settings, folder, Exit.INTERNAL, "error", error)
     else:
         document = document_of(order, settings, result)
+        _write(folder.path / SCENARIO, scenario.text)
         ran = Ran(order, Exit(result.verdict.exit_code), document=document, result=result)
         _write_result(folder, document)
         ran.folder = folder.publish(document)
@@ -86,6 +88,7 @@ def _run(order: Order, settings: Settings, folder: RunFolder) -> Result:
         version=leaderfall_version(),
         is_paranoid=settings.is_paranoid,
         events_max=settings.events_max or EVENTS_MAX,
+        tests_losses=tested,
     )
 
 
@@ -121,10 +124,7 @@ def _broken(
 
         text = "".join(format_exception(error))
         document["error"] = text
-        lines = [
-            f"internal error: {type(error).__name__}: {shown(error)}",
-            "This is a defect of Leaderfall, not of the cluster that it simulates.",
-        ]
+        lines = _said(error)
         _write(folder.path / "traceback.txt", text)
     _write_result(folder, document)
     try:
@@ -132,8 +132,25 @@ def _broken(
     except UserError as refusal:
         return Ran(order, code, document=document, error=(*lines, *refusal.lines))
     if error is not None:
+        lines.append(f"trace      {shown(place / TRACE)}")
         lines.append(f"traceback  {shown(place / 'traceback.txt')}")
     return Ran(order, code, folder=place, document=document, error=tuple(lines))
+
+
+def _said(error: Exception) -> list[str]:
+    """A defect, for people."""
+    from sim.running.agreement import OracleFault
+
+    if not isinstance(error, OracleFault):
+        return [
+            f"internal error: {type(error).__name__}: {shown(error)}",
+            "This is a defect of Leaderfall, not of the cluster that it simulates.",
+        ]
+    return [
+        "internal error: what the clients saw and what the judge says cannot both be right",
+        *(shown(each) for each in error.disagreements),
+        "This is a defect of Leaderfall's judgement; what the cluster did is undecided.",
+    ]
 
 
 def _write_result(folder: RunFolder, document: dict[str, Any]) -> None:

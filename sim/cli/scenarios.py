@@ -11,9 +11,10 @@ import click
 
 from sim.cli.console import color_option, make_console, say, shown
 from sim.cli.exits import Exit, UserError
-from sim.cli.files import SUFFIX, complete_shipped, shipped, shipped_path
+from sim.cli.files import complete_shipped, shipped, shipped_path
 from sim.cli.new import write_new
 from sim.cli.words import shell_word
+from sim.scenario_files import FOLDERS, SUFFIX
 
 __all__ = ["command"]
 
@@ -27,7 +28,7 @@ def command() -> None:
 @click.option("--paths", "is_paths", is_flag=True, help="Print the files' paths only.")
 @color_option
 def _list(*, is_paths: bool, color: str) -> int:
-    """List them, each with its title."""
+    """List them, folder by folder, each with its title."""
     found = shipped()
     if is_paths:
         for path in found.values():
@@ -37,9 +38,14 @@ def _list(*, is_paths: bool, color: str) -> int:
 
     console = make_console(color)
     width = max(map(len, found), default=0)
-    is_narrow = width + 30 > console.width
-    for name, path in found.items():
-        title = _title(path)
+    titles = {name: _title(path) for name, path in found.items()}
+    is_narrow = width + 2 + max(map(len, titles.values()), default=0) > console.width
+    group = ""
+    for name, title in titles.items():
+        folder = name.rpartition("/")[0]
+        if folder != group:
+            group = folder
+            console.print(Text(f"\n{shown(FOLDERS.get(folder, folder))}"))
         if is_narrow:
             console.print(Text(shown(name), style="bold"))
             console.print(Text(f"  {title}"))

@@ -90,12 +90,56 @@ def _promises() -> Iterable[Topic]:
         yield Topic(name, f"stands for {' or '.join(parts)}")
 
 
+_LICENCE: Final = (
+    "A licence says why a loss is legal in a configuration. It is decided when the loss comes "
+    "about, by the fate of every copy and by who could lead; the first of L0, L3, L1, L2, L4 "
+    "that fits counts. A run passes with such a loss only if the scenario allows it, or names "
+    "a promise in breaks."
+)
+_LICENCE_TEXTS: Final = {
+    "L2": "Without ELR: the leader lost the record with its power or its disk, and was the last "
+    "member of the ISR when it was fenced or came back; or every member lost it. With ELR: as "
+    "many members of ISR and ELR came back from unclean shutdowns as min.insync.replicas says, "
+    "since so many were last clean; a plain kill counts.",
+    "L3": "Retention, compaction and DeleteRecords as configured are no loss at all. Retention "
+    "counts where the leader's wall clock was ahead by a fault, and the records were young.",
+    "L4": "A disk lied about a sync, dropped or misplaced a write, or spoilt what it had; nobody "
+    "else in ISR or ELR had the record. Where somebody had, the loss is illegal.",
+}
+
+
 def _licences() -> Iterable[Topic]:
     from sim.scenario.names import LICENCES
 
-    text = ("A licence says why a loss may be legal in a configuration; a scenario allows it.",)
     for name, rule in LICENCES.items():
-        yield Topic(name, rule, text, (("in a scenario", f'allow = ["{name}"]'),))
+        rows = (
+            ("any number", f'allow = ["{name}"]'),
+            ("five records, no more, no less", f"allow = {{ {name} = 5 }}"),
+        )
+        own = (_LICENCE_TEXTS[name],) if name in _LICENCE_TEXTS else ()
+        yield Topic(name, rule, (*own, _LICENCE), rows)
+    illegal = "no licence fits: a correct cluster does not lose the record"
+    unknown = "no licence fits: the ledger does not know how a copy of the record went"
+    text = (
+        (
+            "It fails a run, unless a guard is off or an older truncation mode is on, and breaks "
+            "names a promise or committed-durability."
+        ),
+    )
+    yield Topic("ILLEGAL", illegal, text)
+    yield Topic("UNEXPLAINED", unknown, text)
+
+
+def _blame() -> Iterable[Topic]:
+    for name, others, title in (
+        ("parts", ("part",), "what of a scenario can be left out"),
+        ("necessity", (), "whether the culprits of a loss were needed for it"),
+        ("search", ("smallest set",), "a smallest set of parts to blame"),
+        ("slices", ("slice",), "how what is blamed led to the bad state"),
+    ):
+        module = import_module(f"sim.blame.{name}")
+        rows = (("of a run", "leaderfall blame RUN"),)
+        yield Topic(name, title, _doc(module)[1:], rows, others)
 
 
 def _guards() -> Iterable[Topic]:
@@ -184,9 +228,8 @@ def _faults() -> Iterable[Topic]:
 
     for name, cls in FAULT_KINDS.items():
         doc = _doc(cls)
-        more = () if getattr(cls, "IS_WIRED", True) else ("It is read, and nothing runs it yet.",)
         rows = (("in a scenario", f'[[fault]] kind = "{name}"'), *_keys(cls))
-        yield Topic(name, doc[0], (*doc[1:], *more), rows)
+        yield Topic(name, doc[0], doc[1:], rows)
 
 
 def _tables() -> Iterable[Topic]:
@@ -203,6 +246,7 @@ def _tables() -> Iterable[Topic]:
         ("[[workload]]", model.Workload),
         ("[[step]]", model.StepKeys),
         ("[[expect]]", model.ExpectKeys),
+        ("[liveness]", model.Liveness),
         ("[sweep]", model.Sweep),
     ):
         doc = _doc(cls)
@@ -313,6 +357,7 @@ GROUPS: Final[Mapping[str, tuple[str, Callable[[], Iterable[Topic]]]]] = {
     "invariants": ("what must always hold", _invariants),
     "promises": ("what users hope for", _promises),
     "licences": ("why a loss may be legal", _licences),
+    "blame": ("what a loss or a violation takes", _blame),
     "steps": ("what a [[step]] does", _steps),
     "faults": ("kinds of [[fault]]", _faults),
     "observables": ("what expressions ask", _observables),

@@ -15,8 +15,12 @@ from typing import Any, Final
 
 from sim.present.fates import Records, epochs_at, records_of
 from sim.present.history import Finding
+from sim.present.loss_tales import links_of
+from sim.present.losses import what_of
+from sim.present.spans import joined, without
 from sim.present.story import Story
-from sim.present.tales import Chain, Sentence, Tale, capital, when
+from sim.present.tale_base import Chain, Sentence, capital, when
+from sim.present.tales import Tale
 from sim.present.tellings import tell
 from sim.present.words import listed, name, sentence, these
 
@@ -38,16 +42,13 @@ def chain(story: Story, subject: Records | Finding | int) -> Chain:
             return _of_finding(story, finding)
     for loss in story.losses:
         if loss.n == subject:
-            parts = [
-                records
-                for epoch in epochs_at(story, loss.partition, loss.base, gone_by=loss.n)[-1:]
-                for records in records_of(story, loss.partition, loss.base, loss.end, epoch)
-            ]
-            return _united(
-                story,
-                f"{capital(these(loss.base, loss.end))} were lost at {when(story, loss.n)}",
-                parts,
-                loss.n,
+            spans = joined(loss.spans)
+            links = links_of(story, [loss], spans, loss.culprits)
+            what = capital(what_of(loss.partition, spans))
+            were = "was" if loss.count == 1 else "were"
+            return Chain(
+                f"{what}, {were} lost at {when(story, loss.n)}",
+                tuple(Sentence(link.n, link.text) for link in links),
             )
     for partition in story.partitions.values():
         for replica in partition.replicas.values():
@@ -108,16 +109,16 @@ def _united(story: Story, summary: str, parts: list[Records], n: int) -> Chain:
 def _parts(
     story: Story, partition: str, ranges: list[tuple[int | None, int, int]]
 ) -> list[Records]:
-    """Ranges of (epoch, base, end), neighbours of one epoch joined, in parts of one fate each."""
-    joined: list[tuple[int | None, int, int]] = []
+    """Ranges of (epoch, base, end), neighbours of one epoch whole, in parts of one fate each."""
+    whole: list[tuple[int | None, int, int]] = []
     for epoch, base, end in ranges:
-        if joined and joined[-1][0] == epoch and joined[-1][2] == base:
-            joined[-1] = epoch, joined[-1][1], end
+        if whole and whole[-1][0] == epoch and whole[-1][2] == base:
+            whole[-1] = epoch, whole[-1][1], end
         else:
-            joined.append((epoch, base, end))
+            whole.append((epoch, base, end))
     parts = [
         records
-        for epoch, base, end in joined
+        for epoch, base, end in whole
         for records in records_of(story, partition, base, end, epoch)
     ]
     return [each for each in parts if each.acks] or parts
@@ -139,19 +140,33 @@ def _of_finding(story: Story, finding: Finding) -> Chain:
             epochs: list[int | None] = [epoch]
             if epoch is None:
                 epochs = [*epochs_at(story, finding.partition, base, known_by=finding.n)]
-            for records in [
-                each
-                for known in epochs[-RANGES_MAX:]
-                for each in records_of(story, finding.partition, base, end, known)[:RANGES_MAX]
-            ]:
-                told = Tale(story, records).chain()
-                first = told.sentences[0].n if told.sentences else finding.n
-                head = f"{told.summary}."
-                sentences += [Sentence(first, head), *told.sentences]
+            for each in epochs[-RANGES_MAX:]:
+                sentences += _of_records(story, finding, base, end, each)
             sentences += _differences(story, finding.partition, base, finding.n)
     known = {sentence.n for sentence in sentences}
     behind = [each for each in causes(story, finding.n) if each.n not in known | {finding.n}]
     return Chain(summary, (*sentences, *behind))
+
+
+def _of_records(
+    story: Story, finding: Finding, base: int, end: int, epoch: int | None
+) -> Iterator[Sentence]:
+    """What became of records that a finding names; not again what a loss tells of them."""
+    partition = finding.partition
+    assert partition is not None
+    for loss in reversed(story.losses):
+        if loss.partition != partition or epoch is None:
+            continue
+        if not without([(epoch, base, end)], loss.spans):
+            what = f"{these(base, end)} of epoch {epoch}"
+            text = f"What became of {what} is told with the loss at {when(story, loss.n)}."
+            yield Sentence(finding.n, text)
+            return
+    for records in records_of(story, partition, base, end, epoch)[:RANGES_MAX]:
+        told = Tale(story, records).chain()
+        first = told.sentences[0].n if told.sentences else finding.n
+        yield Sentence(first, f"{told.summary}.")
+        yield from told.sentences
 
 
 def _ranges_in(evidence: Any) -> list[tuple[int, int, int | None]]:

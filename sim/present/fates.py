@@ -12,10 +12,10 @@ from itertools import pairwise
 
 from attrs import frozen
 
-from sim.present.history import FOREVER, Ack, Partition, Piece, Replica
+from sim.present.history import FOREVER, Ack, Partition, Piece
 from sim.present.story import Story
 
-__all__ = ["Copy", "Records", "copies", "epochs_at", "lost", "records_of"]
+__all__ = ["Copy", "Records", "copies", "epochs_at", "records_of"]
 
 
 @frozen
@@ -99,80 +99,6 @@ def epochs_at(
     ordered = sorted(first, key=lambda epoch: first[epoch])
     gone = [epoch for epoch in ordered if epoch not in left and first[epoch] <= gone_by]
     return gone if gone_by and gone else ordered
-
-
-def lost(story: Story) -> list[Records]:
-    """Acknowledged records that are lost, in parts of one fate each.
-
-    No copy of them is left at the end, or the footer has them as lost and the last leader does not
-    have them either: a copy on a broker that may not lead any more is of no use to anybody.
-    """
-    found: list[Records] = []
-    for partition in story.partitions.values():
-        told = _told(story, partition.name)
-        gone = sorted(
-            {
-                (ack.offset, -1 if ack.epoch is None else ack.epoch)
-                for ack in partition.acks
-                if ack.offset >= 0
-                and (not _is_left(partition, ack) or _is_told(partition, ack, told))
-            }
-        )
-        for base, end, epoch in _joined(gone):
-            found += records_of(story, partition.name, base, end, None if epoch < 0 else epoch)
-    return [each for each in found if each.acks]
-
-
-def _told(story: Story, partition: str) -> list[tuple[int, int, int]]:
-    """What the footer says is lost of a partition: epoch, first offset, end."""
-    losses = () if story.footer is None else story.footer.losses
-    spans = [
-        span
-        for loss in losses
-        if isinstance(loss, dict) and loss.get("partition") == partition
-        for span in loss.get("spans") or ()
-    ]
-    return [
-        (span[0], span[1], span[2])
-        for span in spans
-        if isinstance(span, list | tuple) and [type(each) for each in span] == [int] * 3
-    ]
-
-
-def _is_told(partition: Partition, ack: Ack, told: list[tuple[int, int, int]]) -> bool:
-    if not any(a <= ack.offset < b and ack.epoch in (None, epoch) for epoch, a, b in told):
-        return False
-    led = [each.leader for each in partition.elections if each.leader is not None]
-    replica = partition.replicas.get(led[-1]) if led else None
-    return replica is None or not _has(replica, ack)
-
-
-def _is_left(partition: Partition, ack: Ack) -> bool:
-    """Whether a copy is left, or the record was deleted as old ones are."""
-    for replica in partition.replicas.values():
-        start = replica.log_starts.last
-        if start is not None and ack.offset < start:
-            return True
-        if _has(replica, ack):
-            return True
-    return False
-
-
-def _has(replica: Replica, ack: Ack) -> bool:
-    return any(
-        piece.base <= ack.offset < piece.end and ack.epoch in (None, piece.epoch)
-        for piece in replica.alive
-    )
-
-
-def _joined(offsets: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    found: list[tuple[int, int, int]] = []
-    for offset, epoch in sorted(offsets, key=lambda each: (each[1], each[0])):
-        if found and found[-1][1] == offset and found[-1][2] == epoch:
-            found[-1] = found[-1][0], offset + 1, epoch
-        else:
-            found.append((offset, offset + 1, epoch))
-    return found
 
 
 def _borders(partition: Partition, base: int, end: int, acked: list[int]) -> list[tuple[int, int]]:

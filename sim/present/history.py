@@ -21,6 +21,7 @@ __all__ = [
     "FOREVER",
     "Ack",
     "Cut",
+    "Elected",
     "Election",
     "Fault",
     "Finding",
@@ -89,6 +90,7 @@ class How(StrEnum):
     POWER = "lost with the power"
     TORN = "cut at recovery"
     WIPED = "gone with its disk"
+    OLDER = "not on the older disk"
     DAMAGED = "cut as damaged"
     EXPIRED = "deleted at the log start"
     DELETED = "deleted with the replica"
@@ -213,12 +215,25 @@ class Node:
     is_client: bool = False
 
 
+class Elected(StrEnum):
+    """From where the controller took a leader."""
+
+    ISR = "isr"
+    ELR = "elr"
+    LAST_KNOWN = "last-known"
+    UNCLEAN = "unclean"
+    NOBODY = "nobody"
+
+
 @frozen
 class Election:
     """The controller's choice.
 
     Attributes:
         by: the node that chose.
+        kind: with ISR and ELR empty the leader known last may lead, without any permission
+            (KIP-966): that is ``LAST_KNOWN``. ``UNCLEAN`` is anybody else outside both.
+        elr: eligible leader replicas from then on; None where the trace does not say.
         fenced: node that it fenced with it, if any.
     """
 
@@ -227,11 +242,17 @@ class Election:
     partition: str
     leader: str | None
     leader_epoch: int
-    is_unclean: bool
+    kind: Elected
     isr: tuple[str, ...] | None
+    elr: tuple[str, ...] | None
     old_leader: str | None
     old_isr: tuple[str, ...] | None
     causes: tuple[int, ...]
+
+    @property
+    def is_unclean(self) -> bool:
+        """Whether the leader comes from outside ISR and ELR."""
+        return self.kind in (Elected.LAST_KNOWN, Elected.UNCLEAN)
 
 
 @frozen
@@ -258,12 +279,19 @@ class Ack:
 
 @define(eq=False)
 class Partition:
-    """One partition: its copies, its leaders, its acknowledged records."""
+    """One partition: its copies, its leaders, its acknowledged records.
+
+    Attributes:
+        elrs, last_known: eligible leader replicas, and who led last when the ISR emptied, over
+            time; a trace of level ``events`` does not say.
+    """
 
     name: str
     replicas: dict[str, Replica] = field(factory=dict)
     leaders: Series[tuple[str | None, int]] = field(factory=Series)
     isrs: Series[tuple[str, ...]] = field(factory=Series)
+    elrs: Series[tuple[str, ...]] = field(factory=Series)
+    last_known: Series[tuple[str, ...]] = field(factory=Series)
     elections: list[Election] = field(factory=list)
     acks: list[Ack] = field(factory=list)
 
@@ -312,11 +340,25 @@ class Finding:
 
 @frozen
 class Loss:
-    """Records of which the trace itself says that they are lost."""
+    """Records of which the trace itself says that they are lost.
+
+    Attributes:
+        spans: leader epoch, first offset and end of each range.
+        at: ``serving``, ``leading``, ``acknowledging`` or ``nowhere``.
+        culprits: events that are behind it.
+        copies: of the first record: node, fate, event.
+    """
 
     n: int
     partition: str
-    base: int
-    end: int
+    spans: tuple[tuple[int, int, int], ...]
+    count: int
     licence: str
-    culprit: str
+    rule: str
+    at: str
+    leader: str
+    leader_epoch: int | None
+    how: str
+    is_committed: bool
+    culprits: tuple[int, ...]
+    copies: tuple[tuple[str, str, int], ...]

@@ -99,9 +99,9 @@ class Logs:
     ) -> list[Cut]:
         """Everything from an offset on goes."""
         alive = replica.alive
-        old_end = alive[-1].end if alive else 0
-        if old_end <= end:
+        if not alive or alive[-1].end <= end:
             return []
+        old_end = alive[-1].end
         first = next(piece.base for piece in alive if piece.end > end)
         cut = Cut(n, how, max(end, first), old_end, by, ended, high_watermark)
         self._remove(replica, cut)
@@ -140,17 +140,20 @@ class Logs:
         end: int,
         how: How,
         epochs: Sequence[tuple[int, int]] = (),
+        by: int = 0,
     ) -> list[Cut]:
         """A log was opened: what is not there any more goes, and what is there again comes.
 
         Args:
+            by: the event that made it so, as the power cut before; 0 if none is known.
             epochs: of what is there, each with its first offset. A cut or a write that was not
                 durable is undone by a power cut: other records than the last ones may be there.
         """
         ranges = _ranges(epochs, start, end)
-        same_end = min([end, *(_differs(replica.alive, *each) for each in ranges)])
+        others = (_first_other(replica.alive, *each) for each in ranges)
+        same_end = min([end, *(each for each in others if each is not None)])
         old_end = replica.alive[-1].end if replica.alive else start
-        cuts = self.shorten(replica, n, same_end, how)
+        cuts = self.shorten(replica, n, same_end, how, by)
         if start:
             cuts += self.raise_start(replica, n, start)
         at = max(min(old_end, same_end), start)
@@ -301,12 +304,12 @@ def _ranges(epochs: Sequence[tuple[int, int]], start: int, end: int) -> list[tup
     return [each for each in found if each[0] < each[1]]
 
 
-def _differs(alive: Sequence[Piece], base: int, end: int, epoch: int) -> int:
-    """The first offset of a range that a log has with another epoch; the range's end for none."""
+def _first_other(alive: Sequence[Piece], base: int, end: int, epoch: int) -> int | None:
+    """The first offset of a range that a log has with another epoch; None where it has none."""
     for piece in alive:
         if piece.base < end and base < piece.end and piece.epoch != epoch:
             return max(base, piece.base)
-    return end
+    return None
 
 
 def _base_of(piece: Piece) -> int:

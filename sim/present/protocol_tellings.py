@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sim.present.facts import acked_among, only_holders
-from sim.present.history import Cut, Election, How, Role
+from sim.present.facts import acked_among, acked_of, only_holders
+from sim.present.history import Cut, Elected, Election, How, Role
 from sim.present.story import Happening, Story
 from sim.present.words import at, listed, name, these
 
@@ -35,6 +35,12 @@ def elect(story: Story, group: list[Happening]) -> Said:
     return "; ".join(texts), "bad" if is_bad else "plain", 2, "election"
 
 
+_HOW_ELECTED: Final = {
+    Elected.ISR: "from the ISR",
+    Elected.ELR: "from the eligible replicas (ELR), since the ISR is empty",
+    Elected.LAST_KNOWN: "as the last leader known, since ISR and ELR are empty",
+    Elected.UNCLEAN: "although it is not in the ISR (unclean)",
+}
 _REASONS: Final = {
     "preferred": " (the preferred leader again)",
     "ElectLeadersRequest": ", as the operator asked",
@@ -46,12 +52,10 @@ _REASONS: Final = {
 def _one_election(story: Story, election: Election) -> str:
     by, partition = name(election.by), name(election.partition)
     if election.leader is None:
-        isr = "" if not election.isr else f": nobody of its ISR ({_isr(election.isr)}) is alive"
-        return f"{partition} has no leader{isr}"
-    how = "from the ISR"
-    if election.is_unclean:
-        how = f"although {'the ISR is empty' if election.old_isr == () else 'it is not in the ISR'}"
-        how += " (unclean)"
+        return f"{partition} has no leader{_nobody(election)}"
+    how = _HOW_ELECTED[election.kind]
+    if election.kind is Elected.UNCLEAN and election.old_isr == ():
+        how = "although the ISR is empty, and it is not in the ELR (unclean)"
     cause = story.brief(election.causes[0]) if election.causes else None
     how += "" if cause is None else _REASONS.get(cause.what or "", "")
     isr = "" if election.isr is None else f", ISR now {_isr(election.isr)}"
@@ -63,12 +67,21 @@ def _one_election(story: Story, election: Election) -> str:
     return found + (f"; {without}" if without else "")
 
 
+def _nobody(election: Election) -> str:
+    if election.isr:
+        return f": nobody of its ISR ({_isr(election.isr)}) may lead now"
+    if election.elr:
+        return f": its ISR is empty, and nobody of its ELR ({_isr(election.elr)}) may lead now"
+    return ": its ISR is empty" if election.isr == () else ""
+
+
 def _without(story: Story, election: Election) -> str:
     """What the new leader does not have, and others do."""
     assert election.leader is not None
     parts = []
-    for base, end, holders in only_holders(story, election.partition, election.leader, election.n):
-        acked = acked_among(story, election.partition, base, end, election.n)
+    for spans, holders in only_holders(story, election.partition, election.leader, election.n):
+        acked = acked_among(story, election.partition, spans, election.n)
+        base, end = spans[0].base, spans[-1].end
         known = f" ({acked} acked)" if acked else ""
         has = "have" if len(holders) > 1 else "has"
         parts.append(f"{these(base, end)}{known}, which only {listed(map(name, holders))} {has}")
@@ -126,6 +139,7 @@ _HOWS: Final = {
     How.POWER: "loses",
     How.TORN: "cuts at recovery",
     How.WIPED: "loses with its disk",
+    How.OLDER: "lacks, on an older disk,",
     How.DAMAGED: "cuts as damaged",
     How.EXPIRED: "deletes",
     How.DELETED: "deletes its replica with",
@@ -138,16 +152,18 @@ def cut(story: Story, group: list[Happening]) -> Said:
     for each in group:
         cut = each.data
         assert isinstance(cut, Cut)
-        acked = acked_among(story, each.partition or "", cut.base, cut.end, cut.n)
+        acked = acked_of(story, story.replica(each.node, each.partition or "?"), cut)
         what = f"{these(cut.base, cut.end)} of {name(each.partition)}"
         known = f" ({acked} acked)" if acked and cut.how not in (How.EXPIRED, How.DELETED) else ""
         found = f"{name(each.node)} {_HOWS[cut.how]} {what}{known}"
+        if cut.how is How.OLDER:
+            found = f"that disk of {name(each.node)} is older, and lacks {what}{known}"
         if cut.epoch_ended is not None and cut.epoch_ended[0] >= 0:
             leader = story.brief(cut.by)
             if leader is not None and leader.peer is not None:
                 epoch, end = cut.epoch_ended
                 found += f": at {name(leader.peer)} epoch {epoch} ends at offset {end}"
-        if cut.how is How.POWER and cut.by != cut.n:
+        if cut.how is How.POWER and 0 < cut.by < cut.n:
             found += f", since the power loss at {at(cut.by)}"
         elif cut.how is How.POWER:
             found += ", not synced"

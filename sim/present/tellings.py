@@ -14,9 +14,10 @@ from sim.present.args import flag, number, text
 from sim.present.history import Fault, Finding, Loss, Step
 from sim.present.protocol_tellings import Said, cut, elect, isr_change, role
 from sim.present.story import Happening, Story
-from sim.present.words import counted, listed, name, offsets, sentence, target_words, these
+from sim.present.trouble_tellings import corruption, disk_error, error, fault_words
+from sim.present.words import counted, listed, name, offsets, sentence, these
 
-__all__ = ["Told", "fault_words", "tell"]
+__all__ = ["Told", "tell"]
 
 
 @frozen
@@ -70,7 +71,8 @@ def _start(story: Story, group: list[Happening]) -> Said:
     if not again:
         return f"{nodes} {'start' if len(group) > 1 else 'starts'}", "plain", 1, "start"
     disk = text(again[0].data, "disk")
-    on = f" on another disk ({name(disk)})" if disk not in (None, "same") else ""
+    on = "" if disk in (None, "same") else f" on an older image of its disk ({name(disk)})"
+    on = " on an empty disk" if disk == "wiped" else on
     verb = "start" if len(again) > 1 else "starts"
     return f"{nodes} {verb} again{on}", "good", 2, "start"
 
@@ -154,36 +156,6 @@ def _failpoint(story: Story, group: list[Happening]) -> Said:
     return f"{name(group[0].node)} reaches {point}: {action}", "fault", 2, "failpoint"
 
 
-def _error(story: Story, group: list[Happening]) -> Said:
-    args = group[0].data
-    code = text(args, "error") or text(args, "why") or text(args, "detail") or ""
-    what = text(args, "note") or "error"
-    if what == "replica-failed":
-        leader = f" from {name(args['leader'])}" if text(args, "leader") else ""
-        place = name(group[0].partition)
-        found = f"{name(group[0].node)} is refused, and copies no more of {place}{leader} for now"
-        return found, "bad", 1, "error"
-    place = f" ({name(group[0].partition)})" if group[0].partition else ""
-    more = f" and {len(group) - 1} more" if len(group) > 1 else ""
-    found = f"{name(group[0].node)}: {name(what)}{place}: {name(code)}{more}"
-    return found, "bad", 1, "error"
-
-
-def _disk_error(story: Story, group: list[Happening]) -> Said:
-    args = group[0].data
-    operation, file = name(text(args, "operation")), name(text(args, "file"))
-    error, fault = text(args, "error"), text(args, "fault")
-    found = f"{name(group[0].node)}: {operation} of {file} "
-    found += f"fails: {name(error)}" if error or not fault else f"is struck by {name(fault)}"
-    return found, "bad", 1, "disk error"
-
-
-def _corrupt(story: Story, group: list[Happening]) -> Said:
-    args = group[0].data
-    what = text(args, "file") or text(args, "type") or "a message"
-    return f"bits of {name(what)} are changed", "fault", 1, "corruption"
-
-
 # The scenario ------------------------------------------------------------------------------------
 
 
@@ -191,29 +163,7 @@ def _step(story: Story, group: list[Happening]) -> Said:
     step = group[0].data
     assert isinstance(step, Step)
     id_ = "" if step.id.startswith("#") else f"{name(step.id)}: "
-    return f"step {id_}{name(step.text)}", "step", 1, "step"
-
-
-def fault_words(fault: Fault) -> str:
-    """What a fault does, and to whom."""
-    where = target_words(fault.target)
-    only = fault.args.get("only")
-    details = []
-    if isinstance(only, list) and only:
-        details.append("only " + listed(name(each) for each in only))
-    details += [
-        f"{name(key)} {name(each)}"
-        for key, each in fault.args.items()
-        if key != "only" and type(each) in (int, str) and each not in (0, "", "drop")
-    ]
-    more = f" ({', '.join(details)})" if details else ""
-    return f"{_spaced(fault.kind)} {where}{more}".strip()
-
-
-def _spaced(kind: str) -> str:
-    """``DiskStall`` as ``disk stall``."""
-    found = "".join(f" {each.lower()}" if each.isupper() else each for each in name(kind))
-    return found.strip()
+    return f"step {id_}{sentence(step.text)}", "step", 1, "step"
 
 
 def _fault(story: Story, group: list[Happening]) -> Said:
@@ -256,8 +206,19 @@ def _position(story: Story, group: list[Happening]) -> Said:
         offset = number(args, "diverging_offset")
         found = f"finds that what it has read from offset {offset}{place} on was cut off since"
         return f"{name(group[0].node)} {found}", "bad", 2, "position"
-    where = f" at {number(args, 'offset')}" if "offset" in args else ""
-    return f"{name(group[0].node)}: {name(event)}{place}{where}", "plain", 1, "position"
+    where = f" at offset {number(args, 'offset')}" if "offset" in args else ""
+    words = _POSITIONS.get(event, f"says {name(event)}")
+    return f"{name(group[0].node)} {words}{place}{where}", "plain", 1, "position"
+
+
+_POSITIONS: Final = {
+    "OffsetReset": "begins anew",
+    "TruncationDetected": "finds that what it has read was cut off since",
+    "PositionFailed": "finds no position to read from",
+    "TopicRecreated": "finds another topic under the name",
+    "CorruptRecords": "gets damaged records",
+    "CommitFailed": "cannot commit its position",
+}
 
 
 # Judgement ---------------------------------------------------------------------------------------
@@ -297,9 +258,9 @@ def _loss(story: Story, group: list[Happening]) -> Said:
     for each in group[:3]:
         loss = each.data
         assert isinstance(loss, Loss)
-        where = f"{offsets(loss.base, loss.end)} of {name(loss.partition)}"
+        ranges = ", ".join(offsets(base, end) for _, base, end in loss.spans[:3])
         licence = f" ({name(loss.licence)})" if loss.licence else ""
-        texts.append(f"{where}{licence}")
+        texts.append(f"{ranges} of {name(loss.partition)}{licence}")
     more = f" and {len(group) - 3} more" if len(group) > 3 else ""
     return f"lost: {', '.join(texts)}{more}", "bad", 3, "loss/losses"
 
@@ -316,9 +277,9 @@ _TELLERS: Final[dict[str, Callable[[Story, list[Happening]], Said]]] = {
     "fence": _fence,
     "unfence": _unfence,
     "failpoint": _failpoint,
-    "error": _error,
-    "disk-error": _disk_error,
-    "corrupt": _corrupt,
+    "error": error,
+    "disk-error": disk_error,
+    "corrupt": corruption,
     "step": _step,
     "fault": _fault,
     "heal": _heal,

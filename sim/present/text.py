@@ -16,12 +16,13 @@ from rich.text import Text
 
 from sim.present.chains import Chain
 from sim.present.columns import LEGEND, Columns, Row
+from sim.present.losses import LossTold
 from sim.present.strips import LogRow, Run, Strip
 from sim.present.timeline import Line
 from sim.present.words import at, name, seconds
 from storage.inspection.escaping import safe
 
-__all__ = ["print_chain", "print_columns", "print_strips", "print_timeline"]
+__all__ = ["print_chain", "print_columns", "print_loss", "print_strips", "print_timeline"]
 
 _TONES: Final = {
     "step": "bold cyan",
@@ -89,6 +90,16 @@ def print_chain(console: Console, chain: Chain) -> None:
     _wrapped(console, Text(), f"{chain.summary}.", "bold", 2)
     for sentence in chain.sentences:
         _wrapped(console, Text().append("  - ", "dim"), sentence.text, "", 4)
+
+
+def print_loss(console: Console, head: Text, told: LossTold) -> None:
+    """A loss behind a head: what was lost, why, and its links; those that are cited are marked."""
+    _wrapped(console, head, told.head, "", 4)
+    if told.rule:
+        _wrapped(console, Text("    "), told.rule, "", 4)
+    for link in told.links:
+        mark = Text().append("    * ", "bold") if link.is_cited else Text().append("    - ", "dim")
+        _wrapped(console, mark, link.text, "", 6)
 
 
 # Strips ------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ __all__ = [
     "acks_word",
     "at",
     "counted",
+    "duration",
     "listed",
     "name",
     "offsets",
@@ -37,6 +38,15 @@ def seconds(t_us: int) -> str:
     return f"{sign}{t_us // 1_000_000}.{t_us % 1_000_000 // 1_000:03d}s"
 
 
+def duration(t_us: int) -> str:
+    """A length of time: ``2s``, ``1.500s``, ``300us``."""
+    if t_us % 1_000:
+        return f"{t_us}us"
+    if t_us % 1_000_000:
+        return seconds(t_us)
+    return f"{t_us // 1_000_000}s"
+
+
 def at(n: int) -> str:
     """An event's number: ``#341``."""
     return f"#{n}"
@@ -54,12 +64,12 @@ def sentence(text: object) -> str:
     return plain(found if len(found) <= SENTENCE_MAX else found[: SENTENCE_MAX - 1] + "…")
 
 
-def value(text: object) -> str:
-    """A record's value from outside, in quotes; null where it has none."""
+def value(text: object, longest: int = VALUE_MAX) -> str:
+    """A record's value from outside, in quotes, cut behind so many characters; null for none."""
     if text is None:
         return "null"
     found = str(text)
-    found = found if len(found) <= VALUE_MAX else found[: VALUE_MAX - 1] + "…"
+    found = found if len(found) <= longest else found[: longest - 1] + "…"
     return "'" + plain(found).replace("'", "\\'") + "'"
 
 
