@@ -26,8 +26,9 @@ SIM = "sim's core knows no clock, no chance, no thread and no network"
 RIM = "trio is imported only where scripts meet the world"
 CATTRS = "cattrs is imported only where scenario files become data"
 DATA = "scenario files know nothing of a running world"
+HISTORIES = "histories know clients only: no broker, no controller, no log, no world"
 TERMINALS = "click is imported only by the command line, rich there and where stories are printed"
-FLOORS = "cli -> running and present -> checks and scenario -> the world -> trace"
+FLOORS = "cli -> blame -> running and present -> checks and scenario -> the world -> trace"
 TOOLS = "hypothesis, pytest and textual are imported only where they are the subject"
 
 REFUSED = [
@@ -66,16 +67,31 @@ REFUSED = [
     ("sim/scenario/a.py", "import cattrs.gen", CATTRS),
     ("sim/scenario/a.py", "import sim.world", DATA),
     ("sim/scenario/a.py", "from sim.hosts import Host", DATA),
+    ("sim/histories/a.py", "import cluster.broker", HISTORIES),
+    ("sim/histories/a.py", "from cluster.controller import Controller", HISTORIES),
+    ("sim/histories/a.py", "def f():\n    import storage.partition_log", HISTORIES),
+    ("sim/histories/a.py", "from sim import world", HISTORIES),
     ("sim/a.py", "import click", TERMINALS),
     ("sim/present/a.py", "from rich.text import Text", TERMINALS),
     ("sim/present/text.py", "import click", TERMINALS),
     ("storage/a.py", "import rich", TERMINALS),
     ("sim/running/a.py", "import sim.cli", FLOORS),
+    ("sim/running/a.py", "import sim.blame", FLOORS),
     ("sim/present/a.py", "from sim import cli", FLOORS),
+    ("sim/histories/a.py", "import sim.checks", FLOORS),
+    ("sim/checks/a.py", "import sim.histories", FLOORS),
     ("sim/trace/a.py", "import sim.world", FLOORS),
     ("sim/a.py", "import trio", RIM),
     ("sim/baton_errors.py", "import trio.lowlevel", RIM),
 ]
+
+KNOWN = ("sim/hosts.py", "sim/world.py")
+FORBIDDEN = (
+    *(f"cluster/broker{each}.py" for each in ("", "_control", "_core", "_life")),
+    *(f"cluster/{each}.py" for each in ("controller", "controller_state", "replica")),
+    "cluster/replicating.py",
+    "storage/partition_log.py",
+)
 
 ALLOWED = {
     "storage/disk.py": "import os, fcntl, io, shutil, tempfile",
@@ -86,6 +102,7 @@ ALLOWED = {
     "sim/baton.py": "import trio",
     "sim/baton_frames.py": "import trio.testing",
     "sim/cli/run.py": "import time, secrets, os\nimport click, rich.text",
+    "sim/histories/a.py": "import attrs\nimport cluster.a, storage.a",
     "sim/present/text.py": "import rich.console",
     "sim/scenario/structuring.py": "import cattrs.gen\nfrom cattrs import Converter",
     "sim/scripts.py": "from trio import sleep",
@@ -103,10 +120,11 @@ def _plant(root: Path, files: dict[str, str]) -> None:
         (root / package).mkdir()
         (root / package / "__init__.py").touch()
     # Contracts name them, so they must be there.
-    (root / "sim" / "scenario").mkdir()
-    (root / "sim" / "cli").mkdir()
-    for name in ("cli/__init__.py", "hosts.py", "scenario/__init__.py", "world.py"):
-        (root / "sim" / name).touch()
+    for package in ("blame", "checks", "cli", "histories", "scenario"):
+        (root / "sim" / package).mkdir()
+        (root / "sim" / package / "__init__.py").touch()
+    for name in (*KNOWN, *FORBIDDEN):
+        (root / name).touch()
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(exist_ok=True)

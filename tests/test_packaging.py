@@ -87,6 +87,8 @@ def test_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
         for path in (ROOT / package).rglob("*.py")
     }
     assert sources <= names
+    stories = (ROOT / "scenarios").rglob("*.toml")
+    assert {f"sim/{path.relative_to(ROOT).as_posix()}" for path in stories} <= names
 
 
 @pytest.mark.slow

@@ -14,6 +14,8 @@ from rich.console import Console
 
 from cluster.config import BrokerConfig, ControllerConfig
 from sim.network_rules import Cut
+from sim.present.fates import Records, records_of
+from sim.present.history import Ack, Partition, Replica
 from sim.present.story import Story
 from sim.trace.lines import Event, Header
 from sim.verbs import Cluster
@@ -91,6 +93,24 @@ def unclean(level: str = "events") -> World:
     return world
 
 
+def epoch_boundary(level: str = "events") -> World:
+    """A broker copies over an epoch boundary, syncs all of it, and loses its power."""
+    world, cluster = led_world(level=level, topic={"flush.messages": "1"})
+    cluster.produce("orders", 10).wait()
+    world.run_until(3 * SECOND_US)
+    world.crash("b1")
+    _until(world, lambda: world.view().leader("orders") not in (None, "b1"))
+    cluster.produce("orders", 5, timeout_us=20 * SECOND_US).wait()
+    world.start("b1")
+    _until(world, lambda: "b1" in world.view().isr("orders"))
+    world.run_for(2 * SECOND_US)
+    world.crash("b1", "power")
+    world.run_for(SECOND_US)
+    world.start("b1")
+    world.run_for(5 * SECOND_US)
+    return world
+
+
 def _config(**values: Any) -> Any:
     from sim.cluster_config import ClusterConfig
 
@@ -123,6 +143,53 @@ def printed(print_it: Any, *values: Any, width: int = 100, **console: Any) -> st
     console = {"no_color": True, "force_terminal": False, **console}
     print_it(Console(file=out, width=width, **console), *values)
     return out.getvalue()
+
+
+def lost(story: Story) -> list[Records]:
+    """Acknowledged records of which no copy is left at the end, in parts of one fate each.
+
+    What a judge finds lost is an event of its own; these worlds have none.
+    """
+    found: list[Records] = []
+    for partition in story.partitions.values():
+        gone = sorted(
+            {
+                (ack.offset, -1 if ack.epoch is None else ack.epoch)
+                for ack in partition.acks
+                if ack.offset >= 0 and not _is_left(partition, ack)
+            }
+        )
+        for base, end, epoch in _joined(gone):
+            found += records_of(story, partition.name, base, end, None if epoch < 0 else epoch)
+    return [each for each in found if each.acks]
+
+
+def _is_left(partition: Partition, ack: Ack) -> bool:
+    """Whether a copy is left, or the record was deleted as old ones are."""
+    for replica in partition.replicas.values():
+        start = replica.log_starts.last
+        if start is not None and ack.offset < start:
+            return True
+        if _has(replica, ack):
+            return True
+    return False
+
+
+def _has(replica: Replica, ack: Ack) -> bool:
+    return any(
+        piece.base <= ack.offset < piece.end and ack.epoch in (None, piece.epoch)
+        for piece in replica.alive
+    )
+
+
+def _joined(offsets: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    found: list[tuple[int, int, int]] = []
+    for offset, epoch in sorted(offsets, key=lambda each: (each[1], each[0])):
+        if found and found[-1][1] == offset and found[-1][2] == epoch:
+            found[-1] = found[-1][0], offset + 1, epoch
+        else:
+            found.append((offset, offset + 1, epoch))
+    return found
 
 
 # Renaming ----------------------------------------------------------------------------------------

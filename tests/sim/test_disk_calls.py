@@ -252,7 +252,7 @@ def test_the_kernels_own_write_back_strikes_without_a_call(hall: Hall) -> None:
     hall.file.append(bytes(2 * PAGE))
     hall.ear.take()
     hall.disk.write_back()
-    assert hall.ear.strikes == [("f1", "write_back", "a")]
+    assert hall.ear.strikes == [("f1", "write_back", "/a")]
     assert hall.ear.take() == []
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from sim import faults
 from sim.disk_faults import DiskFault
@@ -26,7 +28,14 @@ EXAMPLES: list[faults.HostFault] = [
     faults.ClockStep(id="f", node="b2", by_us=-5 * SECOND_US),
     faults.ClockDrift(id="f", node="b2", wall_ppm=-100_000, mono_ppm=500_000),
     faults.ClockFreeze(id="f", node="b2", also_mono=True),
+    faults.ClockStrobe(id="f", node="b2", by_us=-5 * SECOND_US, period_us=300_000),
+    faults.TimerJitter(id="f", node="b2", ppm=100_000),
+    faults.MetadataLag(id="f", node="b2", records=2),
+    faults.MetadataLag(id="f", node="b2"),
     faults.DiskCallFault(id="f", node="b2", fault=ERROR),
+    faults.DiskCallFault(id="f", node="b2", fault=DiskFault(id="f", kind="gone", times=None)),
+    faults.DiskCallFault(id="f", node="b2", fault=DiskFault(id="f", kind="read-only", times=None)),
+    faults.BadSectors(id="f", node="b2", byte=3, fault=evolve(ERROR, path="/.lock")),
     faults.DiskSlow(id="f", node="b2", addend_us=10_000),
     faults.DiskStall(id="f", node="b2", duration_us=SECOND_US),
     faults.DiskFill(id="f", node="b2", free_bytes=100),
@@ -46,7 +55,8 @@ EXAMPLES: list[faults.HostFault] = [
 
 def test_every_fault_has_an_example() -> None:
     kinds = {type(fault).__name__ for fault in EXAMPLES}
-    assert kinds == set(faults.__all__) - {"Fault", "HostFault"}
+    others = {"Fault", "HostFault", "Composite", "Flap", "Swizzle", "BitRot"}
+    assert kinds == set(faults.__all__) - others
 
 
 @pytest.mark.parametrize("state", ["running", "paused", "down", "off"])
@@ -100,6 +110,12 @@ BAD: list[tuple[type[faults.HostFault], dict[str, Any], str]] = [
         {"calls": (1,), "restart_after_us": -1},
         "restart_after_us is -1, allowed is 0 or more",
     ),
+    (faults.ClockStrobe, {"by_us": 1, "period_us": 0}, "period_us is 0, allowed is 1 or more"),
+    (faults.TimerJitter, {"ppm": 0}, "ppm is 0, allowed is 1 or more"),
+    (faults.TimerJitter, {"ppm": 100_001}, "ppm is 100001, allowed is 1..100000"),
+    (faults.MetadataLag, {"records": 0}, "records is 0, allowed is 1 or more, or None"),
+    (faults.BitRot, {"path": "x", "byte": -1, "mask": 1}, "byte is -1, allowed is 0 or more"),
+    (faults.BitRot, {"path": "x", "byte": 0, "mask": 0}, "mask is 0, allowed is 1 or more"),
     (faults.SlowCpu, {"factor_ppm": -1}, "factor_ppm is -1, allowed is 0 or more"),
     (
         faults.ClockDrift,
@@ -130,6 +146,32 @@ def test_faults_that_cannot_be_say_why(
 ) -> None:
     with pytest.raises(ValueError, match=text):
         kind(id="f", node="b2", **values)
+
+
+def test_bits_rot_at_once_for_who_reads_them_and_for_good() -> None:
+    world, cluster = led_world()
+    cluster.produce("orders", 3).wait()
+    disk = world.host("b2").require_disk().files
+    path = Path("/orders-0/00000000000000000000.log")
+    file = disk.open(path, write=False)
+    file.fsync()
+    before = file.read_at(0, 40)
+    fault = faults.BitRot(id="f", node="b2", path=str(path), byte=30, mask=5, partition="orders-0")
+    begun = strike(world, fault, SECOND_US)
+    (told,) = [each for each in events(world, Kind.CORRUPT) if each.args["fault"] == "f"]
+    assert told.cause == (begun.n,)
+    assert {key: told.args[key] for key in ("position", "size", "bits")} == {
+        "position": 30,
+        "size": 1,
+        "bits": 2,
+    }
+    rotten = before[:30] + bytes([before[30] ^ 5]) + before[31:]
+    assert file.read_at(0, 40) == rotten
+    world.run_for(2 * SECOND_US)
+    assert events(world, Kind.HEAL)
+    assert file.read_at(0, 40) == rotten
+    world.crash("b2", "power", image="lost")
+    assert disk.open(path).read_at(30, 1) == rotten[30:31]
 
 
 # Processes ---------------------------------------------------------------------------------------

@@ -402,6 +402,31 @@ def test_the_end_of_a_limit_lets_all_leave() -> None:
     assert net.got("b2") == list(range(6))
 
 
+def test_the_end_of_a_limit_frees_what_the_wire_had_not_taken() -> None:
+    net = fixed()
+    net.add(Limit(id="f", edges=ONE_WAY, bytes_per_s=1))
+    for number in range(3):
+        net.send("b1", "b2", number)
+    net.run(SECOND)
+    assert net.got("b2") == []
+    net.network.remove("f")
+    net.send("b1", "b2", 3)
+    net.run()
+    assert net.times("b2") == {0: 1_001_000, 1: 1_001_001, 2: 1_001_002, 3: 1_001_003}
+
+
+def test_a_limit_that_ends_beside_another_frees_nothing() -> None:
+    net = fixed()
+    net.add(Limit(id="f", edges=ONE_WAY, bytes_per_s=1_000))
+    net.add(Limit(id="g", edges=ONE_WAY, bytes_per_s=1_000))
+    size = len(MESSAGES.encode(heartbeat(1)))
+    net.send("b1", "b2", 1)
+    net.run(10)
+    net.network.remove("f")
+    net.run()
+    assert net.times("b2") == {1: size * 1_000 + 1_000}
+
+
 # Corruption, duplicates, order -------------------------------------------------------------------
 
 

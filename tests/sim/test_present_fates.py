@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sim.present.chains import chain
-from sim.present.fates import Records, copies, lost, records_of
+from sim.present.fates import Records, copies, records_of
 from sim.present.history import How
 from sim.present.moments import Span, moment
 from sim.present.story import Story
@@ -20,8 +20,9 @@ from sim.present.tallies import Ranges
 from sim.present.timeline import timeline
 from sim.present.words import name, value
 from sim.trace.kinds import Kind
-from sim.trace.lines import Event, Footer
+from sim.trace.lines import Event
 from tests.sim import stories
+from tests.sim.stories import lost
 from tests.sim.test_present_story import IMAGES, disturbed
 
 PART = {"partition": "t-0"}
@@ -241,25 +242,6 @@ def fate(story: Story, records: Records) -> list[tuple[str, int]]:
     return [(each.node, each.piece.until) for each in copies(story, records)]
 
 
-def test_what_the_footer_has_as_lost_is_lost_though_a_dead_broker_has_a_copy() -> None:
-    script = Script("c", "a", "b", "k")
-    script.append("a", 0, 3)
-    for offset in (0, 1, 2):
-        script.ack("k", "a", offset)
-    script.copy("b", "a", 0, 1)
-    script.put("a", Kind.CRASH, how="process")
-    n = script.elect("b", 1, ["b"], ["a"])
-    loss = {"partition": "t-0", "spans": [[0, 0, 3]], "event": n}
-
-    def told(*losses: Any) -> list[tuple[int, int]]:
-        story = Story(None, script.events, Footer(n, "failed", "", (), losses))
-        return [(each.base, each.end) for each in lost(story)]
-
-    assert told() == []
-    assert told(loss) == [(1, 3)]
-    assert told({**loss, "partition": "u-0"}, {**loss, "spans": [[1, 0, 3], ["x"], None]}) == []
-
-
 def test_a_broken_rule_tells_of_the_records_that_its_evidence_names() -> None:
     script = Script("a", "k")
     n = script.append("a", 0, 3)
@@ -314,18 +296,18 @@ def test_an_empty_isr_leaves_the_leader_known_last() -> None:
     script.put("c", Kind.ELECT, **PART, leader=None, leader_epoch=1, isr=[], old_isr=["a"])
     script.put("a", Kind.START, incarnation=1)
     script.elect("a", 2, ["a"], [])
-    assert "although the ISR is empty (unclean)" in lines(script)
+    assert "epoch 2, as the last leader known, since ISR and ELR are empty, ISR" in lines(script)
     (records,) = lost(script.story())
     told = [each.text for each in chain(script.story(), records).sentences]
     assert any(
-        "the ISR was empty: an unclean election, of the leader known last" in t for t in told
+        "ISR and ELR were empty, so the leader known last may lead (KIP-966)" in t for t in told
     )
 
 
 def test_a_consumer_without_an_end_has_no_count() -> None:
     script = Script("a", "k")
     script.put("k", Kind.STEP, topic="t", partition=0, count=1 << 62)
-    assert lines(script).endswith("step client topic=t partition=0")
+    assert lines(script).endswith("step client, topic t, partition 0")
 
 
 def test_an_old_record_that_was_deleted_is_not_lost() -> None:
@@ -450,6 +432,10 @@ def test_a_loss_is_that_of_the_record_that_is_gone() -> None:
     script.put("a", Kind.TRUNCATE, **PART, offset=0, log_end=1)
     script.append("a", 0, 1, 3)
     script.ack("k", "a", 0)
-    loss = script.put("world", Kind.LOSS, **PART, base_offset=0, count=1, licence="L1")
-    summary = chain(script.story(), loss).summary
-    assert "acked at #9 with acks=1, was truncated on a at #10, because" in summary
+    loss = script.put("world", Kind.LOSS, **PART, spans=[[0, 0, 1]], count=1, licence="L1")
+    told = chain(script.story(), loss)
+    assert told.summary == f"1 record of t-0, offset 0 of epoch 0, was lost at #{loss} (0.016s)"
+    text = " ".join(each.text for each in told.sentences)
+    assert "acknowledged to k by a at #9 (0.009s), acks=1." in text
+    assert "a truncated the record at #10 (0.010s)" in text
+    assert "At the end no log has it; offset 0 is another record, of epoch 3 on a." in text

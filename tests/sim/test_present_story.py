@@ -180,14 +180,15 @@ def test_arguments_from_outside_are_not_believed() -> None:
             for event in events
         ]
         told = Story(None, strange)
-        from sim.present.fates import lost
+        from sim.present.losses import told_losses
         from sim.present.strips import strips
         from sim.present.tales import Tale
         from sim.present.timeline import timeline
 
         timeline(told)
         strips(told)
-        for records in lost(told)[:5]:
+        told_losses(told)
+        for records in stories.lost(told)[:5]:
             Tale(told, records).chain()
 
 

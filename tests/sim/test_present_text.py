@@ -17,7 +17,8 @@ from rich.cells import cell_len
 
 from sim.present.chains import chain
 from sim.present.columns import Selection, columns
-from sim.present.fates import lost, records_of
+from sim.present.fates import records_of
+from sim.present.losses import told_losses
 from sim.present.story import Story
 from sim.present.strips import strips
 from sim.present.text import print_chain, print_columns, print_strips, print_timeline
@@ -26,7 +27,7 @@ from sim.trace.kinds import Kind
 from sim.trace.lines import Event, Header
 from sim.world import World
 from tests.sim import stories
-from tests.sim.stories import header_of, printed, renamed_events, renamed_header, renamed_text
+from tests.sim.stories import header_of, lost, printed, renamed_events, renamed_header, renamed_text
 from tests.sim.test_present_story import RUNS, disturbed
 
 OTHERS = {
@@ -79,7 +80,7 @@ ACKS1_CHAIN = """\
 Offsets 10..14 of orders-0, acked from #453 on with acks=1, were truncated on b1 at #706: b2 \
 became leader with epoch 1 at #594 without them, because b1 had answered before any follower had \
 them.
-  - Offsets 10..14 ('p1-12', 'p1-13', 'p1-14', …) were acknowledged to p1 by b1 at #453 to #461 \
+  - Offsets 10..14 ('p1-10', 'p1-11', 'p1-12', …) were acknowledged to p1 by b1 at #453 to #461 \
 (3.101s), acks=1. b1 alone had them then: with acks=1 a leader answers as soon as its own log \
 has a record, before any follower has it.
   - b2 and b3 never got them: fault lag kept them from fetching from b1 (cut b1→b2, b1→b3 (only \
@@ -87,7 +88,8 @@ FetchResponse); since #415 (3.000s)).
   - b1 was killed at #462 (3.351s) and came back at #663 (14.000s); its disk kept them.
   - c1 made b2 leader with epoch 1 at #594 (11.015s), when it fenced b1 (no heartbeat), which had \
 fallen at #462. b2 did not have them; it was in the ISR (b1, b2 and b3), so the election counts as \
-clean. Of the replicas only b1 still had them, and was dead.
+clean.
+  - Of the replicas only b1 still had them then, and was dead.
   - b1 truncated offsets 10..14 at #706 (14.005s), as a follower does: its leader b2 had answered \
 that epoch 0 ends at offset 10 there.
   - That was the last copy.
@@ -391,7 +393,7 @@ def test_a_violation_is_told_with_the_fate_of_its_records() -> None:
             {**args, "detail": "offset 12 is in no log", "evidence": evidence},
         )
     )
-    loss = {"partition": "orders-0", "base_offset": 10, "count": 5, "licence": "L1"}
+    loss = {"partition": "orders-0", "spans": [[0, 10, 15]], "count": 5, "licence": "L1"}
     events.append(Event(last + 2, 20_000_000, "world", Kind.LOSS, (706,), loss))
     expect = {"id": "2", "form": "at_end", "text": "lost('acked') == 5", "holds": False}
     events.append(Event(last + 3, 20_000_000, "world", Kind.EXPECT, (), {**expect, "judged": True}))
@@ -400,9 +402,17 @@ def test_a_violation_is_told_with_the_fate_of_its_records() -> None:
     assert told.summary == (
         "committed-durability of orders-0 is broken at #706 (14.005s): offset 12 is in no log"
     )
-    assert told.sentences[0].text.startswith("Offset 12 of orders-0, acked at #457 with acks=1,")
+    assert told.sentences[0].text == (
+        f"What became of offset 12 of epoch 0 is told with the loss at #{last + 2} (20.000s)."
+    )
     assert chain(story, last + 1) == told
-    assert chain(story, last + 2) == chain(story, lost(story)[0])
+    unjudged = Story(None, [each for each in events if each.kind is not Kind.LOSS])
+    told = chain(unjudged, unjudged.findings[0])
+    assert told.sentences[0].text.startswith("Offset 12 of orders-0, acked at #457 with acks=1,")
+    (lost_ones,) = told_losses(story)
+    assert [each.text for each in chain(story, last + 2).sentences] == [
+        each.text for each in lost_ones.links
+    ]
     text = printed(print_timeline, timeline(story), width=200)
     assert "committed-durability of orders-0 is broken: offset 12 is in no log" in text
     assert "lost: 10..14 of orders-0 (L1)" in text

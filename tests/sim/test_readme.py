@@ -34,12 +34,12 @@ def fault_table() -> str:
         kind
         for name in faults.__all__
         if isinstance(kind := getattr(faults, name), type)
-        and issubclass(kind, faults.HostFault)
-        and kind is not faults.HostFault
+        and issubclass(kind, faults.HostFault | faults.Composite)
+        and kind not in (faults.HostFault, faults.Composite)
     ]
     lines = ["| fault | strikes | what it does |", "|---|---|---|"]
     for kind in (*RULES, *kinds):
-        where = "links" if issubclass(kind, Rule) else "a node"
+        where = "links" if issubclass(kind, Rule | faults.Composite) else "a node"
         lines.append(f"| `{kind.__name__}` | {where} | {first_sentence(kind)} |")
     return "\n".join(lines) + "\n"
 

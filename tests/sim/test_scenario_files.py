@@ -30,19 +30,27 @@ from sim.scenario.expressions import expression
 from sim.scenario.model import Expect, Scenario
 from sim.scenario.names import VERDICT_NAMES, gather
 from sim.scenario.reading import read_scenario
+from sim.scenario_files import FOLDERS, scenario_files
 from sim.trace.lines import Level
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "scenarios"
-FILES = sorted(FOLDER.glob("*.toml"))
+
+
+def name_of(file: Path) -> str:
+    """``disks/lying_fsync``."""
+    return file.relative_to(FOLDER).with_suffix("").as_posix()
+
+
+FILES = list(scenario_files().values())
 RUNS = [
-    (file.stem, variant.get("name"))
+    (name_of(file), variant.get("name"))
     for file in FILES
     for variant in tomllib.loads(file.read_text("utf-8")).get("variant", [{}])
 ]
 OPPOSITE = {"at": "at", "at_end": "at_end", "always": "eventually", "eventually": "always"}
 
-every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+every_file = pytest.mark.parametrize("file", FILES, ids=name_of)
 every_run = pytest.mark.parametrize(("name", "variant"), RUNS)
 
 
@@ -120,7 +128,7 @@ def run_with_mutants(name: str, variant: str | None) -> tuple[Result, Any]:
 
 
 def test_there_are_scenarios_for_all_that_the_project_promises() -> None:
-    assert {file.stem for file in FILES} >= {
+    assert {name_of(file) for file in FILES} >= {
         "controller_down",
         "idempotent_retry",
         "kip101_divergence",
@@ -154,14 +162,28 @@ def test_a_file_has_its_name_a_title_a_picture_and_a_story(file: Path) -> None:
 def test_the_index_names_it(file: Path) -> None:
     index = (FOLDER / "README.md").read_text("utf-8")
     title = tomllib.loads(file.read_text("utf-8"))["title"]
-    assert f"[`{file.name}`]({file.name})" in index
-    assert title in index
+    path = file.relative_to(FOLDER).as_posix()
+    row = f"| [`{path}`]({path}) | {title} |"
+    assert index.count(row) == 1
+    folder = path.rpartition("/")[0]
+    if folder:
+        above = [line for line in index[: index.index(row)].splitlines() if line.startswith("#")]
+        assert above[-1] == f"## {FOLDERS[folder]}"
+
+
+def test_the_index_has_nothing_else() -> None:
+    index = (FOLDER / "README.md").read_text("utf-8")
+    links = re.findall(r"\(([a-z0-9_/]+\.toml)\)", index)
+    assert sorted(links) == sorted(file.relative_to(FOLDER).as_posix() for file in FILES)
+    assert [each for each in index.splitlines() if each[3:] in FOLDERS.values()] == [
+        f"## {FOLDERS[each]}" for each in FOLDERS if (FOLDER / each).is_dir()
+    ]
 
 
 @every_file
 def test_nothing_that_it_says_is_ignored(file: Path) -> None:
     scenario = read_scenario(file)
-    assert not [each for each in scenario.expects if each.form in ("allow", "sometimes")]
+    assert not [each for each in scenario.expects if each.form == "sometimes"]
     assert scenario.sweep is None
     forms = {each.form for each in scenario.expects}
     assert "at_end" in forms
@@ -208,9 +230,28 @@ def test_breaks_must_name_what_is_broken(name: str, variant: str | None) -> None
             others = tuple(other for other in each.expect.breaks if other != breaks)
             replaced = _with_breaks(own, at, (*others, intact[0]))
             assert verdict_of(scenario, judge, replaced, None).exit_code == 1
-            if breaks in PROMISES:
-                removed = _with_breaks(own, at, others)
-                assert verdict_of(scenario, judge, removed, None).exit_code == 1
+    bare = [_without_promises(each) for each in own if each.expect.form != "allow"]
+    assert verdict_of(scenario, judge, bare, None).exit_code == bool(result.verdict.lost)
+
+
+def _without_promises(each: Expectation) -> Expectation:
+    excuses = (*PROMISES, "committed-durability")
+    names = tuple(name for name in each.expect.breaks if name not in excuses)
+    return Expectation(evolve(each.expect, breaks=names), holds=each.holds)
+
+
+@every_run
+def test_allowances_must_fit_what_was_lost(name: str, variant: str | None) -> None:
+    result, judge = run_with_mutants(name, variant)
+    scenario = scenario_of(name, variant)
+    own = [each for each in result.expectations if each.number < 1000]
+    for at, each in enumerate(own):
+        for one in each.expect.allow:
+            lost = {lost.licence: lost.records for lost in result.verdict.lost}
+            wrong = evolve(one, operator="==", count=lost.get(one.licence, 0) + 1)
+            changed = Expectation(evolve(each.expect, allow=(wrong,)))
+            mutant = [*own[:at], changed, *own[at + 1 :]]
+            assert verdict_of(scenario, judge, mutant, None).exit_code == 1
 
 
 def _with_breaks(own: list[Expectation], at: int, breaks: tuple[str, ...]) -> list[Expectation]:
@@ -247,7 +288,7 @@ from pathlib import Path
 from sim.running.scenario_run import run_scenario
 from sim.scenario.effective import effective
 from sim.scenario.reading import read_scenario
-for file in sorted(Path(sys.argv[1]).glob("*.toml")):
+for file in sorted(Path(sys.argv[1]).rglob("*.toml")):
     scenario = read_scenario(file)
     for variant in [each.name for each in scenario.variants] or [None]:
         with tempfile.TemporaryDirectory() as folder:

@@ -305,7 +305,9 @@ def test_what_a_copy_does_leaves_the_original_alone() -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("value", [{1, 2}, b"x", object(), float("nan"), Path("x")], ids=repr)
+@pytest.mark.parametrize(
+    "value", [{1, 2}, b"x", object(), float("nan"), Path("x")], ids=lambda each: type(each).__name__
+)
 def test_a_value_that_is_not_plain_is_named_with_its_event(
     tmp_path: Path, level: Level, value: object
 ) -> None:

@@ -67,6 +67,17 @@ def test_values_keys_and_batches() -> None:
     assert [each.args["value"] for each in events(world, Kind.PRODUCE)][:2] == ["a", "ff"]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_sent_at_one_instant_leaves_in_the_order_of_the_calls(seed: int) -> None:
+    """Each call has a cost of its own, and none overtakes another on the client's connection."""
+    world, cluster = led_world(seed)
+    cluster.produce("orders", ["first"], acks=1).wait()
+    values = [f"v{number}".encode() for number in range(8)]
+    for each in [cluster.produce("orders", [value], acks=1) for value in values]:
+        each.wait()
+    assert values_of(world, "b1") == [b"first", *values]
+
+
 def test_a_key_always_goes_to_one_partition_and_all_are_used() -> None:
     _, cluster = led_world()
     cluster.create_topic("wide", partitions=3).wait()

@@ -114,8 +114,9 @@ def test_a_deposed_leader_acknowledges_what_the_new_one_lacks() -> None:
     facts = stage.judge.facts
     assert (stage.replica("b1").opened.leo, stage.replica("b2").opened.leo) == (7, 5)
     assert facts.lost("acked") == 2
-    assert [loss.at for loss in facts.losses()] == ["acknowledging", "acknowledging"]
-    assert [loss.leader for loss in facts.losses()] == ["b2", "b2"]
+    assert [loss.at for loss in facts.loss_events()] == ["acknowledging", "acknowledging"]
+    (loss,) = facts.losses()
+    assert (loss.at, loss.leader, loss.records) == ("acknowledging", "b2", 2)
     assert stage.judge.violations == []
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from sim.cluster_config import DiskConfig
+from sim.disk_faults import DiskFault
+from sim.faults import DiskCallFault
+from sim.plans import Planned, schedule
 from sim.trace.kinds import Kind
 from storage.epochs import EPOCH_FILE
 from tests.sim.checks.judged import LOG, SECOND_US, Stage
@@ -72,6 +75,22 @@ def test_bit_rot_is_a_fault_of_the_disk_and_no_violation() -> None:
     assert stage.judge.facts.record("orders-0", "b3", 1) == "p1-1"
 
 
+def test_a_damaged_batch_that_is_cut_and_written_anew_is_whole() -> None:
+    stage = Stage()
+    frames = stage.frames("b3")
+    kept = len(frames[0])
+    files = stage.world.hosts["b3"].require_disk().files
+    files.flip_bit(LOG, kept + 70)
+    stage.judge.on_damaged("b3")
+    assert stage.judge.facts.record("orders-0", "b3", 1) is None
+    file = files.open(LOG)
+    file.truncate(kept)
+    for frame in frames[1:]:
+        file.append(frame)
+    file.close()
+    assert stage.judge.facts.record("orders-0", "b3", 1) == "p1-1"
+
+
 def test_a_log_that_is_shorter_without_a_truncation() -> None:
     stage = Stage()
     file = stage.world.hosts["b2"].require_disk().files.open(LOG)
@@ -82,8 +101,21 @@ def test_a_log_that_is_shorter_without_a_truncation() -> None:
     assert stage.found("hw-valid").evidence["member"] == "b2"
 
 
-def test_a_log_that_lost_whole_batches_while_its_process_was_down() -> None:
+@pytest.mark.parametrize(
+    ("kind", "start_us"),
+    [(None, 0), ("short-read", 0), ("error", 0), ("fsync-lie", 60 * SECOND_US)],
+    ids=["sound", "reads-in-two", "fails", "not-yet"],
+)
+def test_a_log_that_lost_whole_batches_while_its_process_was_down(
+    kind: str | None, start_us: int
+) -> None:
+    """A disk that fails now and then, or will lie some day, does not excuse that."""
     stage = Stage()
+    if kind is not None:
+        call = DiskFault(id="bad", kind=kind, path="no-such-file")
+        plan = Planned(DiskCallFault(id="bad", node="b2", fault=call), start_us)
+        schedule(stage.world, [plan])
+        stage.world.run_for(SECOND_US)
     stage.world.crash("b2")
     file = stage.world.hosts["b2"].require_disk().files.open(LOG)
     file.truncate(sum(map(len, stage.frames("b2")[:3])))

@@ -10,16 +10,18 @@ import pytest
 
 from sim.cli.exits import Exit
 from sim.cli.files import scenario_paths
+from sim.scenario_files import FOLDERS
 from tests.sim.cli.tools import ROOT, SMALL, VARIANTS, call, write
 
-SHIPPED = sorted(path.stem for path in (ROOT / "scenarios").glob("*.toml"))
+FOLDER = ROOT / "scenarios"
+SHIPPED = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.toml"))
 
 
 def test_every_shipped_scenario_is_right() -> None:
     done = call("check", str(ROOT / "scenarios"))
     assert done.exit_code == 0, done.output
     for name in SHIPPED:
-        assert f"{name}.toml: right (" in done.output
+        assert f"/{name}: right (" in done.output
 
 
 def test_check_says_what_a_file_has(folder: Path) -> None:
@@ -94,6 +96,34 @@ def test_a_folder_gives_its_files_in_order(folder: Path) -> None:
     assert list(scenario_paths(["b.toml", "."])) == ["b.toml", "a.toml"]
 
 
+def test_a_folder_gives_those_of_its_folders_too(folder: Path) -> None:
+    for name in ("sub/deep/c.toml", "sub/b.toml", "z.toml", ".hidden/x.toml", "y.toml/a.toml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write(folder, name=name)
+    (folder / "link").symlink_to(folder / "sub", target_is_directory=True)
+    found = ["z.toml", "sub/b.toml", "sub/deep/c.toml", "y.toml/a.toml"]
+    assert list(scenario_paths(["."])) == found
+    assert list(scenario_paths(["sub"])) == ["sub/b.toml", "sub/deep/c.toml"]
+
+
+def test_a_folder_gives_nothing_of_the_runs_in_it(folder: Path) -> None:
+    write(folder, SMALL)
+    first = call("run", ".", "-q", "--disk", "memory").output
+    assert first == "small: passed\n"
+    assert list((folder / "runs").rglob("scenario.toml"))
+    assert call("run", ".", "-q", "--disk", "memory").output == first
+
+
+def test_folders_may_lie_as_deep_as_they_like(folder: Path) -> None:
+    for _ in range(1_200):
+        (folder / "a").mkdir()
+        os.chdir("a")
+        folder = Path()
+    write(Path(), SMALL)
+    os.chdir("../" * 1_200)
+    assert [len(each.parts) for each in scenario_paths(["."]).values()] == [1_201]
+
+
 def test_a_folder_without_scenarios_is_an_error(folder: Path) -> None:
     done = call("check", ".")
     assert done.exit_code == Exit.USAGE
@@ -101,11 +131,25 @@ def test_a_folder_without_scenarios_is_an_error(folder: Path) -> None:
 
 
 def test_shipped_names_are_files_unless_there_is_one_here(folder: Path) -> None:
-    name = SHIPPED[0]
-    assert list(scenario_paths([name]).values()) == [ROOT / "scenarios" / f"{name}.toml"]
+    name = "leader_crash_acks1"
+    assert list(scenario_paths([name]).values()) == [FOLDER / f"{name}.toml"]
     (folder / name).touch()
     assert list(scenario_paths([name]).values()) == [Path(name)]
     assert list(scenario_paths([f"./{name}x"]).values()) == [Path(f"{name}x")]
+
+
+def test_shipped_names_have_a_folder_that_may_be_left_out(folder: Path) -> None:
+    path = FOLDER / "power" / "all_at_once.toml"
+    for name in ("power/all_at_once", "power/all-at-once.toml", "all_at_once", "all-at-once"):
+        assert list(scenario_paths([name]).values()) == [path]
+        assert call("scenarios", "show", name).output == path.read_text("utf-8")
+    for name in ("powr/all_at_once", "./all_at_once"):
+        assert list(scenario_paths([name]).values()) == [Path(name)]
+    assert len({each.rpartition("/")[2] for each in SHIPPED}) == len(SHIPPED)
+    assert 'did you mean "power/all_at_once"' in call("check", "power/all-at-onc").stderr
+    assert 'did you mean "power/all_at_once"' in call("check", "all-at-onc").stderr
+    call("scenarios", "copy", "power/all_at_once")
+    assert os.listdir(folder) == ["all_at_once.toml"]
 
 
 # new -------------------------------------------------------------------------------------------
@@ -159,6 +203,18 @@ def test_the_list_has_names_and_titles() -> None:
     assert "leader_crash_acks1" in text
     assert "acks=1: the leader dies with records no follower has" in text
     assert call("scenarios", "list", "--paths").output.count("\n") == len(SHIPPED)
+
+
+def test_the_list_goes_folder_by_folder() -> None:
+    lines = call("scenarios", "list").output.split("\n")
+    assert set(FOLDERS) >= {each.rpartition("/")[0] for each in SHIPPED} - {""}
+    at = [lines.index(FOLDERS[each]) for each in FOLDERS if (FOLDER / each).is_dir()]
+    assert at == sorted(at)
+    for name in SHIPPED:
+        folder = name.rpartition("/")[0]
+        (line,) = [each for each in lines if each.split(" ")[0] == name.removesuffix(".toml")]
+        above = [each for each in lines[: lines.index(line)] if each in FOLDERS.values()]
+        assert above[-1:] == ([FOLDERS[folder]] if folder else [])
 
 
 def test_the_list_fits_narrow_terminals() -> None:

@@ -190,7 +190,7 @@ def test_without_a_topic_everything_is_listed() -> None:
         (("Min.InSync.Replicas",), ("default",)),
         (("observables",), ("same_log", "elections")),
         (("observable",), ("same_log",)),
-        (("L1",), ("unclean election",)),
+        (("L1",), ("outside ISR and ELR",)),
         (("acked-records-survive",), ("No acknowledged record is gone",)),
         (("fetch-read",), ("The leader has read for a fetch",)),
         (("[cluster]",), ("brokers", "truncation")),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sim.cli.exits import UserError
-from sim.cli.run_folders import RESULT, TRACE, begin
+from sim.cli.run_folders import RESULT, SCENARIO, TRACE, begin
 
 BASE = {"digest": "d1", "level": "full", "disk": "real", "verdict": "passed", "file": "a.toml"}
 
@@ -19,6 +19,7 @@ def _run(variant: str = "", ending: str = "", **changes: Any) -> Path:
     document = {**BASE, **changes}
     folder = begin("runs", "name", 7, variant)
     folder.trace.write_text("trace", encoding="utf-8")
+    (folder.path / SCENARIO).write_text("scenario", encoding="utf-8")
     (folder.path / RESULT).write_text(json.dumps(document), encoding="utf-8")
     if document["disk"] == "real":
         folder.nodes.mkdir()
@@ -30,7 +31,7 @@ def _run(variant: str = "", ending: str = "", **changes: Any) -> Path:
 def test_a_run_gets_its_seeds_name_with_the_nodes_at_the_top() -> None:
     place = _run()
     assert place == Path("runs/name/7")
-    assert sorted(os.listdir(place)) == ["b1", RESULT, TRACE]
+    assert sorted(os.listdir(place)) == ["b1", RESULT, SCENARIO, TRACE]
     assert sorted(os.listdir("runs/name")) == ["7", "latest"]
 
 
@@ -57,6 +58,12 @@ def test_less_of_the_same_is_covered_and_more_is_not() -> None:
     assert _run(level="full", disk="memory") == Path("runs/name/7.2")
     assert _run(level="full", disk="real") == Path("runs/name/7.3")
     assert _run(level="full", disk="memory", file="b.toml") == Path("runs/name/7.2")
+
+
+def test_a_folder_without_its_scenario_does_not_cover_one_with_it() -> None:
+    _run()
+    Path("runs/name/7", SCENARIO).unlink()
+    assert _run() == Path("runs/name/7.2")
 
 
 def test_variants_stand_below_the_seed() -> None:

@@ -215,13 +215,11 @@ def test_numbers_are_those_of_the_file_in_every_variant() -> None:
     assert {each.args["id"] for each in of_kind(result, Kind.EXPECT)} == {"2", "3"}
 
 
-def test_allow_sometimes_and_sweeps_are_reported_as_not_judged() -> None:
-    result = passed(
-        more=expect('allow = ["L0"]', 'sometimes = "not alive(b1)"') + '[sweep]\nseeds = "0..9"\n'
-    )
-    assert [each.holds for each in result.expectations] == [None, None]
-    assert len(result.verdict.unjudged) == 3
-    for word, text in zip(("allow", "sometimes", "[sweep]"), result.verdict.unjudged, strict=True):
+def test_sometimes_and_sweeps_are_reported_as_not_judged() -> None:
+    result = passed(more=expect('sometimes = "not alive(b1)"') + '[sweep]\nseeds = "0..9"\n')
+    assert [each.holds for each in result.expectations] == [None]
+    assert len(result.verdict.unjudged) == 2
+    for word, text in zip(("sometimes", "[sweep]"), result.verdict.unjudged, strict=True):
         assert text.startswith(word)
 
 
@@ -289,19 +287,42 @@ def test_guards_that_are_on_by_name_excuse_nothing() -> None:
     assert failed(on_world=planted("hw-valid"), cluster=cluster) == "hw-valid was violated"
 
 
-def test_losses_fail_without_the_promise_in_breaks_even_with_a_guard_off() -> None:
-    steps = [
-        'id = "lag"; at = "1s"; cut = { from = "b1", to = ["b2", "b3"], only = ["FetchResponse"] }',
-        PRODUCE,
-        'at = "3s"; crash = { node = "b1" }',
-        'at = "3.1s"; heal = "lag"',
-    ]
-    text = "acked-records-survive is broken: 2 records were lost, and breaks does not name it"
+LOSING = (
+    'id = "lag"; at = "1s"; cut = { from = "b1", to = ["b2", "b3"], only = ["FetchResponse"] }',
+    PRODUCE,
+    'at = "3s"; crash = { node = "b1" }',
+    'at = "3.1s"; heal = "lag"',
+)
+"""Two records are lost under L0."""
+
+
+def test_losses_fail_where_nothing_covers_them_even_with_a_guard_off() -> None:
+    text = "2 records were lost under L0, and neither allow nor a promise in breaks covers it: "
     for cluster in ("", "guards = { fetch-epoch = false }"):
-        assert failed(*steps, until="20s", cluster=cluster) == text
-    passed(*steps, until="20s", more=expect('breaks = "acked-records-survive"'))
+        assert failed(*LOSING, until="20s", cluster=cluster).startswith(text)
+    passed(*LOSING, until="20s", more=expect('breaks = "acked-records-survive"'))
     reason = failed(PRODUCE, more=expect('breaks = "acked-records-survive"'))
     assert reason == "breaks: acked-records-survive was not violated"
+
+
+def test_allow_covers_losses_and_demands_them() -> None:
+    for good in ('["L0"]', "{ L0 = 2 }", '{ L0 = ">=1", L1 = 0 }', '["L0", "L2"]'):
+        result = passed(*LOSING, until="20s", more=expect(f"allow = {good}"))
+        (lost,) = result.verdict.lost
+        assert (lost.licence, lost.records, lost.is_covered) == ("L0", 2, True)
+        assert lost.promises == ("acked-records-survive",)
+    for bad in ("{ L0 = 3 }", '{ L0 = "<2" }', '{ L0 = 2, L1 = ">=1" }'):
+        reason = failed(*LOSING, until="20s", more=expect(f"allow = {bad}"))
+        assert reason.startswith("allow L")
+        assert "does not hold" in reason
+    for other in ('["L1"]', '["L2", "L3", "L4"]'):
+        reason = failed(*LOSING, until="20s", more=expect(f"allow = {other}"))
+        assert reason.startswith("2 records were lost under L0")
+    # A demand that is not met fails, whatever breaks says.
+    both = expect('breaks = "acked-records-survive"', "allow = { L0 = 1 }")
+    assert failed(*LOSING, until="20s", more=both).startswith("allow L0 == 1 does not hold")
+    assert failed(PRODUCE, more=expect("allow = { L0 = 1 }")).startswith("allow L0 == 1")
+    passed(PRODUCE, more=expect('allow = ["L0"]'))
 
 
 def test_every_form_can_fail() -> None:

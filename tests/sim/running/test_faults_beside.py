@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from sim.running.interpreter import BOOT_US
-from sim.scenario.fault_kinds import FAULT_KINDS
-from sim.scenario.problems import ScenarioError
 from sim.trace.kinds import Kind
 from sim.world import World
 from tests.sim.running.scenarios import (
@@ -73,11 +69,6 @@ def text(kind: str, words: str, when: str = WINDOW) -> str:
 
 def cluster_of(kind: str) -> str:
     return 'network = "datagram"' if kind in ("duplicate", "reorder") else ""
-
-
-def test_every_kind_that_is_wired_is_tried_here() -> None:
-    wired = {kind for kind, each in FAULT_KINDS.items() if each.IS_WIRED}
-    assert wired == {*EFFECTS, *OTHERS}
 
 
 @pytest.mark.parametrize("kind", EFFECTS)
@@ -229,19 +220,6 @@ def test_drawn_groups_are_two_sides_and_follow_the_seed() -> None:
         (alone,) = {each for each in sources if sources.count(each) == 2}
         sides.add(alone)
     assert sides == {"b1", "b2", "b3"}
-
-
-@pytest.mark.parametrize("kind", sorted(k for k, each in FAULT_KINDS.items() if not each.IS_WIRED))
-def test_kinds_that_are_not_wired_are_refused(kind: str, tmp_path: Path) -> None:
-    words = {
-        "flap": 'target = "b1"; period = "1s"',
-        "swizzle": 'target = ["b1", "b2"]; period = "1s"',
-        "metadata-lag": 'target = "b1"; skip = true',
-        "bit-rot": 'target = "b1"; partition = "orders-0"; offset = 0',
-    }[kind]
-    with pytest.raises(ScenarioError, match=f"the fault kind {kind} is not built yet"):
-        ran(more=text(kind, words), path=tmp_path / "trace.jsonl")
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -193,5 +193,5 @@ def test_every_variant_of_the_shipped_files(path: Any) -> None:
 def test_the_readme_of_the_scenarios_has_every_file_and_every_form_of_a_path() -> None:
     folder = ROOT / "scenarios"
     text = (folder / "README.md").read_text(encoding="utf-8")
-    assert all(f"`{path.name}`" in text for path in folder.glob("*.toml"))
+    assert all(f"{path.name}`" in text for path in folder.rglob("*.toml"))
     assert all(f"`{form}`" in text for form in FORMS)

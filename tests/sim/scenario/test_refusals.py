@@ -179,12 +179,19 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("[[step]]\ncut = { from = 'b1', to = 'b2', in_flight = «'lose'» }", 'unknown value "lose"', ""),
     ("[[step]]\ncut = «{ from = 'b1' }»", 'there is no "to"', ""),
     ("[[step]]\nelect = { partition = 'orders-0', to = «'majority'» }", '"majority" may name several nodes', ""),
+    ("[[step]]\nelect = { partition = 'orders-0', kind = 'unclean', to = «'controller'» }", "the controller leads no partition", "name a broker"),
+    ("[[step]]\nelect = { partition = 'orders-0', kind = 'unclean', to = «'c1'» }", "the controller leads no partition", "name a broker"),
     ("[[step]]\nelect = { partition = 'orders-0', force = «true» }", "only an unclean election can be forced", ""),
     ("[[step]]\nreassign = «{ partition = 'orders-0' }»", "there is no replicas or cancel", ""),
     ("[[step]]\nreassign = { partition = 'orders-0', replicas = ['b1'], «cancel» = true }", '"cancel" and "replicas" exclude each other', ""),
     ("[[step]]\nconfig = «{ set = { 'retention.ms' = 1 } }»", "there is no topic or node", ""),
     ("[[step]]\nconfig = { topic = 'orders', set = { «'retention.mss'» = 1 } }", "unknown topic config", ""),
     ("[[step]]\nconfig = { topic = 'orders', set = «{}» }", "it changes nothing", ""),
+    ("[[step]]\nconfig = { node = 'b1', set = { «'retention.ms'» = 1 } }", '"retention.ms" is no configuration of a broker', ""),
+    ("[[step]]\nconfig = { topic = 'orders', set = { «'replica.lag.time.max.ms'» = 1 } }", '"replica.lag.time.max.ms" is no configuration of a topic', ""),
+    ("[[step]]\nconfig = { node = 'b1', set = { 'replica.lag.time.max.ms' = «'x'» } }", '"x" is no integer', ""),
+    ("[[step]]\ncrash = { node = 'b1' }\n[[step]]\nstart = { node = 'b1', disk = 'of:«b9»' }", 'there is no broker "b9"', ""),
+    ("[[step]]\ncrash = { node = 'b1' }\n[[step]]\nstart = { node = 'b1', disk = «'of'» }", '"of" is no disk', ""),
     ("[[step]]\ndelete_records = { partition = 'orders-0', before = «-2» }", "-2 is out of range", ""),
     ("[[step]]\nslow = «{ node = 'b1' }»", "there is no disk or cpu or link", ""),
     ("[[step]]\nslow = { node = 'b1', disk = 2, «cpu» = 2 }", '"cpu" and "disk" exclude each other', ""),
@@ -220,6 +227,22 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("[[fault]]\nid = 'f'\nkind = 'clog'\ntarget = 'b1'\nstart = { «wen» = '1s' }", 'unknown key "wen"', ""),
     ("[[fault]]\nid = 'f'\nkind = «'duplicate'»\ntarget = 'b1'\nstart = '1s'", "streams duplicate nothing", 'write network = "datagram"'),
     ("[[«fault»]]\nid = 'f'\nkind = 'metadata-lag'\ntarget = 'b1'\nstart = '1s'", "there is no records or skip", ""),
+    ("[[fault]]\nid = 'f'\nkind = 'metadata-lag'\ntarget = 'b1'\nstart = '1s'\nskip = «false»", "it changes nothing", "write records"),
+    ("[[fault]]\nid = 'f'\nkind = 'metadata-lag'\ntarget = «'controller'»\nstart = '1s'\nskip = true", "the controller asks for no metadata", "write a broker or client"),
+    ("[[fault]]\nid = 'f'\nkind = 'metadata-lag'\ntarget = 'b1'\nstart = '1s'\nskip = true\n«records» = 1", '"records" and "skip" exclude each other', ""),
+    ("[[fault]]\nid = 'f'\nkind = 'flap'\ntarget = 'b1'\nstart = '1s'\nperiod = '1s'\nduty_ppm = «1000000»", "links that are never whole do not flap", 'write kind = "cut"'),
+    ("[[fault]]\nid = 'f'\nkind = 'swizzle'\ntarget = «'b1'»\nstart = '1s'\nperiod = '1s'", "there is no half of one node", "name two or more"),
+    ("[[fault]]\nid = 'f'\nkind = 'swizzle'\ntarget = «['leader:orders-0']»\nstart = '1s'\nperiod = '1s'", "there is no half of one node", "name two or more"),
+    ("[[fault]]\nid = 'f'\nkind = 'flap'\ntarget = 'b1'\nstart = '1s'\nperiod = «'1us'»", '"1us" is out of range', ""),
+    ("[[fault]]\nid = 'f'\nkind = 'clock-strobe'\ntarget = 'b1'\nstart = '1s'\nperiod = '1s'\nby = «'0s'»", "it changes nothing", ""),
+    ("[[fault]]\nid = 'f'\nkind = 'timer-jitter'\ntarget = 'b1'\nstart = '1s'\nppm = «100001»", "100001 is out of range", "allowed is 1..100000"),
+    ("[[fault]]\nid = 'f'\nkind = «'write-back-fail'»\ntarget = 'b1'\nstart = '1s'", "the kernel writes nothing back here", 'write writeback = ["1s", "5s"] in [cluster]'),
+    ("[[fault]]\nid = 'f'\nkind = 'short-read'\ntarget = 'b1'\nstart = '1s'\npartial_bytes = «0»", "0 is out of range", ""),
+    ("[[fault]]\nid = 'f'\nkind = 'bit-rot'\ntarget = 'b1'\nstart = '1s'\npartition = 'orders-0'\n«byte» = 1", "byte is a position in a file", "write file"),
+    ("[[fault]]\nid = 'f'\nkind = 'bit-rot'\ntarget = 'b1'\nstart = '1s'\npartition = 'orders-0'\noffset = 1\n«file» = 'x'", '"offset" and "file" exclude each other', ""),
+    ("[[fault]]\nid = 'f'\nkind = 'bit-rot'\ntarget = 'b1'\nstart = '1s'\npartition = 'orders-0'\nbits = «9»", "9 is out of range", "allowed is 1..8"),
+    ("[[fault]]\nid = 'f'\nkind = 'bad-sector'\ntarget = 'b1'\nstart = '1s'\npartition = 'orders-0'\nfile = «'../x'»", '"../x" is no name of a file', "write it without a path"),
+    ("[[fault]]\nid = 'f'\nkind = 'eio'\ntarget = 'b1'\nstart = '1s'\ncall = «'renam'»", 'unknown value "renam"', 'did you mean "rename"?'),
     ("[[fault]]\nid = 'lag'\nkind = 'clog'\ntarget = 'b1'\nstart = '1s'\n" + CUT.replace('"lag"', "«'lag'»"), 'id "lag" is there twice: fault 1 has it already', ""),
     # Configurations that contradict themselves.
     ("[cluster]\nconfig = «{ 'broker.session.timeout.ms' = 3000 }»", "broker.session.timeout.ms is 3000, it must be more than twice broker.heartbeat.interval.ms (2000)", ""),
@@ -391,6 +414,20 @@ at = "5s"
 start = "b3"
 """
     )
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "[[step]]\nfill = { node = 'b1', free = 0 }\n",
+        "[[step]]\ncorrupt = { node = 'b1', partition = 'orders-0', offset = 0 }\n",
+        "[[fault]]\nid = 'f'\nkind = 'fill'\ntarget = 'b1'\nstart = '1s'\nfree = 0\n",
+        "[[fault]]\nid = 'f'\nkind = 'fsync-fail'\ntarget = 'b1'\nstart = '1s'\n",
+        "[[fault]]\nid = 'f'\nkind = 'enospc'\ntarget = 'b1'\nstart = '1s'\n",
+    ],
+)
+def test_a_broker_may_have_halted_because_its_disk_failed_it(before: str) -> None:
+    read(f"{before}[[step]]\nstart = 'b1'\n")
 
 
 def test_a_thousand_mistakes_are_not_all_told() -> None:
