@@ -18,24 +18,27 @@ from storage.values import Value
 
 __all__ = ["FAULT_KINDS", "NO_CALLS", "DiskFault", "FaultPlan"]
 
+_CALLS: Final = (
+    "open",
+    "read_at",
+    "read_into",
+    "write_at",
+    "append",
+    "truncate",
+    "size",
+    "stat",
+    "listdir",
+    "mkdir",
+    "rename",
+    "unlink",
+    "rmdir",
+    "lock",
+    "fsync_dir",
+)
+"""Calls that fail as a whole."""
+
 FAULT_KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "error": (
-        "open",
-        "read_at",
-        "read_into",
-        "write_at",
-        "append",
-        "truncate",
-        "size",
-        "stat",
-        "listdir",
-        "mkdir",
-        "rename",
-        "unlink",
-        "rmdir",
-        "lock",
-        "fsync_dir",
-    ),
+    "error": _CALLS,
     "split-write": ("write_at", "append"),
     "lost-write": ("write_at", "append"),
     "misdirected-write": ("write_at", "append"),
@@ -46,24 +49,7 @@ FAULT_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "write-back-fail": ("write_back_io",),
     "short-read": ("read_at", "read_into"),
     "read-only": ("change",),
-    "gone": (
-        "open",
-        "read_at",
-        "read_into",
-        "write_at",
-        "append",
-        "truncate",
-        "size",
-        "stat",
-        "listdir",
-        "mkdir",
-        "rename",
-        "unlink",
-        "rmdir",
-        "lock",
-        "fsync_dir",
-        "complete_fsync",
-    ),
+    "gone": (*_CALLS, "complete_fsync"),
 }
 """Kinds that strike a call, and the calls that they may strike.
 
