@@ -36,8 +36,8 @@ class Fate(NamedTuple):
 
     Attributes:
         how: ``power`` (with what was not synced), ``lied`` (with what the disk had called synced),
-            ``recovery-cut``, ``replaced``, ``damaged``, ``salvaged`` (cut off behind damage),
-            ``unwritten`` (``DISK_LOSSES``), or ``truncated``, ``restarted``, ``deleted`` (by
+            ``recovery-cut``, ``replaced``, ``damaged``, ``salvaged`` (cut off behind damage;
+            ``DISK_LOSSES`` up to here), or ``truncated``, ``restarted``, ``deleted`` (by
             retention, compaction or a request), ``unfinished`` (by a compaction that a crash
             interrupted), ``removed`` (with the whole replica), ``overwritten``, ``vanished``.
         event: number of the event.

@@ -35,7 +35,7 @@ UNEXPLAINED: Final = "UNEXPLAINED"
 
 DISK_TAKES: Final = frozenset({"power", "recovery-cut", "replaced"})
 """Fates of copies that power, recovery or another disk took, as such things do."""
-MEDIA: Final = frozenset({"lied", "damaged", "salvaged", "unwritten"})
+MEDIA: Final = frozenset({"lied", "damaged", "salvaged"})
 """Fates of copies that a disk spoilt against its word."""
 _CUTS: Final = frozenset({"truncated", "restarted"})
 

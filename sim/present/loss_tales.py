@@ -30,7 +30,6 @@ GROUPS_MAX: Final = 4
 PARTS_MAX: Final = 200
 _WORDS: Final = {
     "damaged": "has {what} damaged",
-    "unwritten": "does not have {what} on its disk, which had said that it had",
     "overwritten": "has others in the place of {what}",
     "vanished": "lost {what}, and nothing in the trace says how",
     "unaccounted": "had {what}, and the ledger does not know where they went",

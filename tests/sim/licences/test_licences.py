@@ -23,7 +23,7 @@ from sim.checks import licences
 from sim.checks.licences import Case, judge
 
 TAKEN: Final = ("power", "recovery-cut")
-SPOILT: Final = ("lied", "damaged", "salvaged", "unwritten")
+SPOILT: Final = ("lied", "damaged", "salvaged")
 CUT: Final = ("truncated", "restarted")
 STRANGE: Final = ("unfinished", "overwritten", "vanished", "unaccounted")
 HOWS: Final = ("never-held", "replaced", "deleted", "removed", *TAKEN, *SPOILT, *CUT, *STRANGE)
