@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from sim.blame.loss_tests import tested
 from sim.cli.console import shown
 from sim.cli.documents import broken_off, document_of
 from sim.cli.exits import Exit, UserError
-from sim.cli.loss_tests import tested
 from sim.cli.orders import Order, Settings
 from sim.cli.ran import Ran
 from sim.cli.run_folders import RESULT, SCENARIO, TRACE, RunFolder, begin, refused

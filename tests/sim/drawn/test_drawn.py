@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.cli import loss_tests
+from sim.blame import loss_tests
 from sim.running.scenario_run import Result, run_scenario
 from sim.scenario.effective import effective
 from sim.scenario.reading import read_scenario

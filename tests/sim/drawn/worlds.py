@@ -8,8 +8,8 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
+from sim.scenario.writing import scenario_text
 from tests.sim.drawn.plans import Plan, fill_plan
-from tests.sim.drawn.writing import scenario_text
 
 __all__ = ["ENVELOPES", "drawn"]
 

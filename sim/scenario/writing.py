@@ -1,4 +1,4 @@
-"""Plain tables as the text of a scenario file, so that every drawn world is a file.
+"""The tables of a scenario as the text of its file, so that every scenario is a file.
 
 Left out: what TOML can say beyond texts, integers, booleans, lists and tables.
 """

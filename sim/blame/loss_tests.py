@@ -1,4 +1,4 @@
-"""What ``leaderfall run`` asks of each loss: would the run without its culprits have lost it?
+"""What a run asks of each of its losses: would the run without its culprits have lost it?
 
 Left out: the runs (``sim.blame.necessity``).
 """
@@ -6,12 +6,14 @@ Left out: the runs (``sim.blame.necessity``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from sim.checks.ledger import Loss
-    from sim.running.coverage import Tested
-    from sim.scenario.model import Scenario
+from attrs import evolve
+
+from sim.blame.necessity import necessity
+from sim.checks.ledger import Loss
+from sim.running.coverage import Tested
+from sim.scenario.model import Scenario
 
 __all__ = ["LOSSES_MAX", "tested"]
 
@@ -27,11 +29,6 @@ def tested(
     Raises:
         NotTheSame: the run gives another digest when it is made again.
     """
-    from attrs import evolve
-
-    from sim.blame.necessity import necessity
-    from sim.running.coverage import Tested
-
     alone = evolve(scenario, liveness=None)
     found = necessity(alone, seed, losses[:LOSSES_MAX], digest=digest)
     return {each.loss.told: Tested(each.outcome, each.parts, each.others) for each in found.tested}
