@@ -10,6 +10,7 @@ Left out: batches and their order (``cluster.producer_batches``), sending and ou
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from attrs import frozen
 
@@ -33,10 +34,13 @@ class PendingRecord:
     created_us: int
 
 
+_NEVER_US: Final = 1 << 63
+
+
 class Accumulator:
     """See the module."""
 
-    __slots__ = ("_limits", "_metadata", "_partitioner", "_queues", "_unrouted")
+    __slots__ = ("_earliest_us", "_limits", "_metadata", "_partitioner", "_queues", "_unrouted")
 
     def __init__(self, metadata: ClientMetadata, limits: BatchLimits) -> None:
         self._metadata = metadata
@@ -44,6 +48,7 @@ class Accumulator:
         self._partitioner = Partitioner()
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._unrouted: list[PendingRecord] = []
+        self._earliest_us = _NEVER_US
 
     def __iter__(self) -> Iterator[PartitionQueue]:
         """The queues, in the order in which their partitions got their first record."""
@@ -58,20 +63,25 @@ class Accumulator:
         """Take in a record."""
         if not self._route(entry):
             self._unrouted.append(entry)
+            self._earliest_us = min(self._earliest_us, entry.created_us)
 
     def route(self) -> None:
         """Metadata is new: find partitions for what waits."""
-        self._unrouted = [entry for entry in self._unrouted if not self._route(entry)]
+        self._keep([entry for entry in self._unrouted if not self._route(entry)])
 
     def expire_unrouted(self, now_us: int) -> list[int]:
         """Operations whose records found no partition in time; they are forgotten."""
-        if not self._unrouted:
-            return []
         limit_us = now_us - self._limits.delivery_timeout_us
+        if self._earliest_us > limit_us:
+            return []
         expired = [each.operation for each in self._unrouted if each.created_us <= limit_us]
-        if expired:
-            self._unrouted = [each for each in self._unrouted if each.created_us > limit_us]
+        self._keep([each for each in self._unrouted if each.created_us > limit_us])
         return expired
+
+    def _keep(self, unrouted: list[PendingRecord]) -> None:
+        self._unrouted = unrouted
+        # Not the first one's: a clock may have been set back since.
+        self._earliest_us = min((each.created_us for each in unrouted), default=_NEVER_US)
 
     def next_deadline_us(self) -> int | None:
         """When the next batch or record is given up."""

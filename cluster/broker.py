@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from cluster.answering import Answering
 from cluster.applying import Applying
@@ -59,7 +59,20 @@ __all__ = ["Broker"]
 
 
 class Broker(Machine):
-    """One broker. ``core`` is its state, to look at."""
+    """One broker. ``core`` is its state, to look at.
+
+    A subclass may have parts of its own. What these are told, and what they answer for, is what the
+    class says that they replace.
+
+    Attributes:
+        replica_class: keeps one partition: its log, role and high watermark.
+        leading_class: a leader's side: high watermark, acknowledgements, ISR.
+        replicating_class: what a follower does with a response: truncate, append, follow.
+    """
+
+    replica_class: ClassVar[type[Replica]] = Replica
+    leading_class: ClassVar[type[Leading]] = Leading
+    replicating_class: ClassVar[type[Replicating]] = Replicating
 
     def __init__(
         self,
@@ -105,14 +118,15 @@ class Broker(Machine):
             self._controller,
             Correlations(self._incarnation),
             log_dir,
+            replica_class=self.replica_class,
         )
         self.core = core
         self._flushing = Flushing(core)
         self._changes = IsrChanges(core)
-        self._leading = Leading(core, self._changes)
+        self._leading = self.leading_class(core, self._changes)
         self._serving = Serving(core, self._leading, self._flushing)
         self._answering = Answering(core, self._leading, self._serving)
-        self._fetchers = Fetchers(core, Replicating(core, self._flushing))
+        self._fetchers = Fetchers(core, self.replicating_class(core, self._flushing))
         self._applying = Applying(
             core, self._leading, self._fetchers, self._serving, self._answering, self._flushing
         )

@@ -33,6 +33,7 @@ class BrokerCore:
         applied_offset: the end of the metadata that its replicas follow.
         is_open: it was unfenced once, and answers others from then on.
         is_halted: its disk has failed, or it has stopped; it does nothing more.
+        replica_class: what its replicas are.
     """
 
     name: str
@@ -50,6 +51,7 @@ class BrokerCore:
     applied_offset: int = 0
     is_open: bool = False
     is_halted: bool = False
+    replica_class: type[Replica] = Replica
 
     def halt(self, error: StorageError, fx: Effects) -> None:
         """The log directory has failed: stop here, without a clean-shutdown marker.
@@ -86,7 +88,7 @@ class BrokerCore:
         """
         limits = config.log_config(self.config, self.guards.log_rules())
         if salvaging is not None and not isinstance(salvaging, CorruptLog):
-            return Replica(partition, None, Quarantined(salvaging), config)
+            return self.replica_class(partition, None, Quarantined(salvaging), config)
         try:
             log = self.log_dir.open_log(
                 partition.topic,
@@ -98,9 +100,9 @@ class BrokerCore:
                 verify="all",
             )
         except (CorruptData, ForeignFile, NotRegularFile) as error:
-            return Replica(partition, None, Quarantined(error), config)
+            return self.replica_class(partition, None, Quarantined(error), config)
         name = TopicPartition(partition.topic, partition.partition)
-        replica = Replica(
+        replica = self.replica_class(
             partition,
             log,
             Waiting(),

@@ -22,6 +22,8 @@ Left out: requests, answers, outcomes, and the producer's epoch (``cluster.produ
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import takewhile
 from typing import Final
 
 from attrs import define, field
@@ -195,11 +197,13 @@ class PartitionQueue:
         """
         oldest_flying = None
         is_any_repeated = False
-        for batch in self.batches:
+        for batch in self._tried():
             if batch.peer is not None:
                 oldest_flying = oldest_flying or batch
                 is_any_repeated = is_any_repeated or batch.attempts > 1
         for batch in self.batches:
+            if batch.attempts == 0 and not takes_new:
+                return None
             if batch.peer is not None or not (takes_new or batch.has_sequence):
                 continue
             if is_idempotent and oldest_flying is not None:
@@ -214,7 +218,15 @@ class PartitionQueue:
 
     def is_held_by_other(self, leader: str) -> bool:
         """Whether another node than ``leader`` has batches that it did not answer."""
-        return any(batch.peer is not None and batch.peer != leader for batch in self.batches)
+        return any(batch.peer is not None and batch.peer != leader for batch in self._tried())
+
+    def _tried(self) -> Iterator[ProducerBatch]:
+        """The batches that were sent before.
+
+        They stand in front of all others, which ``candidate`` never prefers to one of them: so a
+        look at them does not take longer where very many wait.
+        """
+        return takewhile(lambda batch: batch.attempts > 0, self.batches)
 
     def move_to(self, place: TopicIdPartition) -> None:
         """Batches are to be sent there from now on."""

@@ -26,13 +26,14 @@ from typing import ClassVar, Self
 from storage.checkpoints import remove_if_there
 from storage.disk import Disk, DiskFile, OsDisk
 from storage.errors import CorruptIndex
+from storage.values import Copied
 
 __all__ = ["OffsetIndex", "TimeIndex"]
 
 INDEX_FILE_MAX_BYTES = 2**31 - 1
 
 
-class _Index:
+class _Index(Copied):
     """What the two files share: two columns that rise strictly, and their file.
 
     Attributes:

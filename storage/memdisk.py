@@ -20,12 +20,13 @@ from attrs import define, field
 
 from storage.disk import Buffer, FileKind, FileStat, LockState, disk_error
 from storage.errors import DiskError, FileMissing
+from storage.values import Copied
 
 __all__ = ["MemDisk"]
 
 
 @define(eq=False, repr=False)
-class _Inode:
+class _Inode(Copied):
     """A regular file. ``references`` counts its name, its open handles and its lock."""
 
     content: bytearray = field(factory=bytearray)
@@ -40,7 +41,7 @@ _Place = tuple[_Directory, str]
 
 
 @define(eq=False, repr=False)
-class _MemFile:
+class _MemFile(Copied):
     path: Path
     _disk: MemDisk
     _inode: _Inode

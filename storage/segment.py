@@ -27,6 +27,7 @@ from storage.mkb1 import MKB1
 from storage.scan import Fault, Resume, SegmentScan, ranges_behind, scan_segment
 from storage.segment_indexes import LOG_SUFFIX, SegmentIndexes
 from storage.state import SegmentSeal
+from storage.values import Copied
 
 __all__ = ["LOG_SUFFIX", "Segment", "segment_stem"]
 
@@ -38,7 +39,7 @@ def segment_stem(base_offset: int) -> str:
     return f"{base_offset:020d}"
 
 
-class Segment:
+class Segment(Copied):
     """See the module. Made by ``create`` or ``open``; a log adopts what a scan or a seal says.
 
     Attributes:

@@ -16,6 +16,7 @@ from storage.disk import Disk
 from storage.errors import CorruptIndex, DiskError, FileMissing, NotRegularFile
 from storage.index import OffsetIndex, TimeIndex
 from storage.scan import Resume, SegmentScan
+from storage.values import Copied
 
 __all__ = ["LOG_SUFFIX", "SegmentIndexes"]
 
@@ -25,7 +26,7 @@ TIME_INDEX_SUFFIX = ".timeindex"
 IndexT = TypeVar("IndexT", OffsetIndex, TimeIndex)
 
 
-class SegmentIndexes:
+class SegmentIndexes(Copied):
     """Offset and time index of the segment whose log file is ``log_path``.
 
     Attributes:
