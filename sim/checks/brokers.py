@@ -36,6 +36,7 @@ from sim.checks import (
     idempotence,
     leader_hw_monotonic,
     livelock,
+    log_starts,
     offset_order,
     offsets_increase,
     one_leader_per_epoch,
@@ -120,6 +121,7 @@ class BrokerWatch(CopyWatch):
         for place in self.places.values():
             recovery_sound.note_before(place, is_power=is_power)
             if place.replica is not None and place.replica.log is not None:
+                log_starts.note_unfinished(self.scene, place, place.replica.log)
                 self._note_unfinished(place, event)
 
     def ended(self, how: str, event: int) -> None:
@@ -141,7 +143,6 @@ class BrokerWatch(CopyWatch):
             place.durable_end = place.had = None
             self._lose(place, "replaced", event)
             place.is_lossy = True
-        self.files.forget_paths()
 
     def _begin(self, broker: Broker, event: int) -> None:
         """A process has opened its logs."""
@@ -163,6 +164,7 @@ class BrokerWatch(CopyWatch):
                 self._note_fate(place, change.cut[at:], "salvaged", event)
             place.replica = replica
             self._see(place, replica)
+            log_starts.note_opened(self.scene, place, event)
             if replica.log is not None:
                 recovery_sound.check(self.scene, place, replica.log, event)
                 self._check_log(place, replica.log, event)
@@ -234,6 +236,8 @@ class BrokerWatch(CopyWatch):
         asked = None
         if message is not None and message.__class__ in _REQUESTS:
             asked = self.answers.note_request(task.values[0], message)
+        if message.__class__ is DeleteRecordsRequest:
+            log_starts.note_request(self.scene, self.places, message)
         if not core.is_halted:
             for partition in self._touched(broker, task, message):
                 place = self.places.get(partition)
@@ -327,18 +331,23 @@ class BrokerWatch(CopyWatch):
         scene, ledger = self.scene, self.scene.ledger(place.partition)
         # The configuration may have changed while the partition's state has not.
         ledger.is_compacted |= replica.config.cleanup_compact
+        if start > was[1]:
+            log_starts.note_raised(scene, place, notes or [], event)
         if start != was[1] or replica.state is not was[3]:
-            ledger.start = max(ledger.start, start)
+            ledger.start = max(ledger.start, min(start, ledger.deleted))
             if replica.state is not was[3]:
                 self._epochs[place.partition] = _epoch_of(was[3])
             epoch_cache_matches_log.check(scene, ledger, place, log, event)
+            is_hiding = start > max(was[1], ledger.deleted)
+            if is_hiding and place is scene.legitimate_leader(ledger):
+                committed_durability.check(scene, ledger, place, event)
         offset_order.check(scene, ledger, place, log, event)
         has_risen = place.high_watermark != was[0]
         if has_risen and role is was[2] and isinstance(role, Leader):
             if _epoch_of(place.state) == _epoch_of(was[3]):
                 leader_hw_monotonic.check(scene, place, was[0], event)
         if change is not None:
-            self._check_change(place, log, change, event, notes or [])
+            self._check_change(place, log, change, event, notes or [], was[1])
         if asked is not None and (change is not None or has_risen) and place.partition in asked:
             added = () if change is None else change.added
             epoch_fencing.check_response(scene, place, asked[place.partition], added, event)
@@ -362,8 +371,15 @@ class BrokerWatch(CopyWatch):
             place.high_watermark = replica.high_watermark
 
     def _check_change(
-        self, place: Place, log: PartitionLog, change: Change, event: int, notes: list[Noted]
+        self,
+        place: Place,
+        log: PartitionLog,
+        change: Change,
+        event: int,
+        notes: list[Noted],
+        start: int,
     ) -> None:
+        """What has come and gone; ``start`` is the log's before that."""
         scene, ledger = self.scene, self.scene.ledger(place.partition)
         mirror = place.mirror
         if mirror.disorder:
@@ -382,7 +398,7 @@ class BrokerWatch(CopyWatch):
                 self._note_fate(place, rewritten, "overwritten", event)
             gone = [batch for batch in cut if twins.get(batch.base) != batch.epoch]
             if gone:
-                self._note_cut(place, gone, notes, event)
+                self._note_cut(place, gone, notes, event, start)
             low = cut[0].base
             place.shown = min(place.shown, low)
             ledger.settled = {

@@ -36,7 +36,7 @@ def acknowledge(
 ) -> None:
     """A broker answers that records from ``offset`` on are stored, under acks all."""
     if batch is None:
-        if offset >= place.start and not ledger.is_compacted:
+        if offset >= min(place.start, ledger.deleted) and not ledger.is_compacted:
             scene.report(
                 CHECK,
                 ledger.partition,
@@ -52,7 +52,9 @@ def acknowledge(
     if leader is None or leader is place:
         ledger.owed.add(spans)
         return
-    if leader.mirror.holds(batch) or batch.next <= leader.start or ledger.is_compacted:
+    is_below = batch.next <= leader.start
+    is_deleted = is_below and batch.next <= ledger.deleted
+    if is_deleted or ledger.is_compacted or (leader.mirror.holds(batch) and not is_below):
         return
     record = scene.records[ledger.partition]
     if record.leader_epoch <= batch.epoch:

@@ -24,6 +24,7 @@ from cluster.names import TopicIdPartition
 from cluster.records import BrokerRecord, PartitionRecord
 from sim.checks import epoch_fencing, isr_well_formed, one_leader_per_epoch
 from sim.checks.leaders import look_at_leader
+from sim.checks.ledger import Ledger
 from sim.checks.ranges import Records
 from sim.checks.scene import Scene
 from sim.checks.standing import Elected
@@ -104,6 +105,8 @@ class ControllerWatch:
         ledger.standing.note_change(before, record, scene.min_isr(record.partition))
         if before is not None:
             one_leader_per_epoch.check_record(scene, before, record, event)
+            if before.replicas != record.replicas:
+                ledger.standing.assigned.append(event)
         isr_well_formed.check(scene, record, event)
         old = () if before is None else before.isr
         for node in record.isr:
@@ -150,18 +153,33 @@ class ControllerWatch:
                 outside.add(epoch)
         self.scene.elections.append((where, leader, epoch, kind, event))
         if partition is not None:
-            standing = self.scene.ledger(partition).standing
-            led = [each.event for each in standing.elected.values() if each.kind != "none"]
-            since = max(led, default=0)
-            members = {*args["old_isr"], args["old_leader"]} - {leader, None}
-            reasons = self.scene.blows_to(sorted(members), since, event)
-            if not args["old_isr"]:
-                # With ELR the ISR may be empty by now: what emptied it was noted then.
-                between = [each for each in standing.elected.values() if each.event > since]
-                reasons = sorted({n for each in between for n in each.reasons} | set(reasons))
             if kind == "unclean" and not is_allowed:
                 kind = "unpermitted"
-            standing.elected[epoch] = Elected(epoch, kind, event, tuple(reasons))
+            ledger = self.scene.ledger(partition)
+            reasons = self._reasons(ledger, args, kind, event)
+            ledger.standing.elected[epoch] = Elected(epoch, kind, event, reasons, leader)
+
+    def _reasons(
+        self, ledger: Ledger, args: dict[str, Any], kind: str, event: int
+    ) -> tuple[int, ...]:
+        """Why the lead moves: what befell those who might have led, since somebody last did.
+
+        Who was elected and has not served is passed over: what made it leader counts too, unless
+        who led before leads again. Where the ISR is empty by now, with ELR, it always counts: what
+        emptied the ISR was noted then.
+        """
+        standing, leader = ledger.standing, args["leader"]
+        if kind == "preferred":
+            return standing.moved_away(leader)
+        led = {epoch: node for node, _, epoch in sorted(ledger.led)}
+        since = standing.last_of(led)
+        members = {*args["old_isr"], args["old_leader"]} - {leader, None}
+        found = set(self.scene.blows_to(sorted(members), since, event))
+        is_back = bool(led) and led[max(led)] == leader
+        if not is_back or not args["old_isr"]:
+            for each in standing.elections_behind(since):
+                found.update(each.reasons if each.leader is None else (*each.reasons, each.event))
+        return tuple(sorted(found))
 
     def _forget_elections(self, controller: Controller) -> None:
         """What was decided, and is not in the log of a controller that is back, never was."""

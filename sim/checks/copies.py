@@ -57,12 +57,16 @@ class CopyWatch:
             self._note_fate(place, cut, "unfinished", event)
             return
         self._note_fate(place, cut, "truncated", event)
+        self._check_untold(place, cut, event)
+
+    def _check_untold(self, place: Place, cut: Sequence[Batch], event: int) -> None:
+        """A truncation that its handler has not come to tell of."""
         args = {
             "offset": cut[0].base,
-            "log_end": place.end,
+            "log_end": max(place.end, cut[-1].next),
             "high_watermark": place.high_watermark,
         }
-        truncation_floor.check(self.scene, ledger, place, args, event)
+        truncation_floor.check(self.scene, self.scene.ledger(place.partition), place, args, event)
 
     def _lose(self, place: Place, how: str, event: int) -> None:
         mirror = place.mirror
@@ -82,17 +86,25 @@ class CopyWatch:
         place.high_watermark = min(place.high_watermark, place.end)
         place.shown = min(place.shown, place.end)
 
-    def _note_cut(self, place: Place, cut: Any, notes: list[Noted], event: int) -> None:
+    def _note_cut(self, place: Place, cut: Any, notes: list[Noted], event: int, start: int) -> None:
         how, at, by = "vanished", event, ""
         for number, kind, args in notes:
             if kind in CUTS and args.get("partition") == str(place.partition):
                 how, at, by = CUTS[kind], number, kind
         if all(batch.next <= place.start for batch in cut):
-            how = "deleted"
+            is_hidden = cut[-1].next > self.scene.ledger(place.partition).deleted
+            how = "hidden" if is_hidden else "deleted"
         elif how == "salvaged":
             place.is_lossy = True
+        log = None if place.replica is None else place.replica.log
+        if how == "vanished" and log is not None and log.failure is not None:
+            # The log failed behind the cut, and is offline: who asked for it has told nobody.
+            how = "truncated"
+            self._check_untold(place, cut, event)
         self._note_fate(place, cut, how, at)
         if by == "retention":
+            # What lay below the log's start had been deleted before, whatever the clock says.
+            cut = [batch for batch in cut if batch.next > start]
             early_deletion.check(self.scene, self.scene.ledger(place.partition), place, cut, at)
         if how == "vanished":
             truncation_floor.check_vanished(self.scene, place, cut[0].base, event)

@@ -5,11 +5,15 @@ one, and by the true one the records were young enough to stay, the clock's faul
 loss under licence L3 (FAULTS C.3, D.4). What a follower deletes so is lost when it leads, if others
 have it still: its log start becomes theirs.
 
-Left out: retention by size, which no clock has a part in; clocks of producers, whose timestamps
-count.
+No clock has a part in retention by size. So what goes for the size of what is left behind it, as
+a log's oldest segments do, has not gone early.
+
+Left out: clocks of producers, whose timestamps count.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sim.checks import losses
 from sim.checks.history import Batch
@@ -23,14 +27,15 @@ from storage.mkb1 import decode_batch
 __all__ = ["check", "serve"]
 
 
-def check(scene: Scene, ledger: Ledger, place: Place, batches: list[Batch], event: int) -> None:
-    """A replica's retention has deleted some batches."""
+def check(scene: Scene, ledger: Ledger, place: Place, batches: Sequence[Batch], event: int) -> None:
+    """A replica's retention has deleted some batches that lay at or above the log's start."""
     replica = place.replica
-    if replica is None:
+    if replica is None or not batches or not replica.config.cleanup_delete:
         return
     retention_ms = replica.config.retention_ms
-    if retention_ms < 0 or replica.config.retention_bytes >= 0:
+    if retention_ms < 0:
         return
+    batches = _not_for_size(place, batches, replica.config.retention_bytes)
     world = scene.world
     wall_us = world.hosts[place.node].clock.now(world.now_us).wall_us
     if wall_us <= WALL_START_US + world.now_us:
@@ -47,6 +52,24 @@ def check(scene: Scene, ledger: Ledger, place: Place, batches: list[Batch], even
         losses.note_early(scene, ledger, place, _young(scene, early), early.culprits, event)
     else:
         place.early.append(early)
+
+
+def _not_for_size(place: Place, batches: Sequence[Batch], retention_bytes: int) -> list[Batch]:
+    """Without those of segments that had ``retention_bytes`` or more behind them."""
+    if retention_bytes < 0:
+        return list(batches)
+    left_bytes = sum(len(batch.data) for batch in (*batches, *place.mirror.batches))
+    segments: list[list[Batch]] = []
+    for batch in batches:
+        if not segments or batch.base in place.mirror.dropped:
+            segments.append([])
+        segments[-1].append(batch)
+    found: list[Batch] = []
+    for segment in segments:
+        left_bytes -= sum(len(batch.data) for batch in segment)
+        if left_bytes < retention_bytes:
+            found += segment
+    return found
 
 
 def serve(scene: Scene, ledger: Ledger, place: Place, event: int) -> None:

@@ -107,11 +107,6 @@ class Facts:
         """The partitions that ever had a name; several where its topic was created anew."""
         return [place for place in self._scene.ledgers if str(place) == name]
 
-    def loss_events(self, partition: str | None = None) -> list[Loss]:
-        """The loss events, in order."""
-        found = [loss for ledger in self._ledgers(partition) for loss in ledger.losses]
-        return sorted(found, key=lambda loss: loss.event)
-
     def losses(self, partition: str | None = None) -> list[Loss]:
         """The loss events, in order; what one leader goes on to acknowledge in vain is one."""
         return [loss for _, loss in self._losses(partition)]
@@ -130,17 +125,25 @@ class Facts:
             found.append((ledger, loss))
         return found
 
-    def standing_losses(self) -> list[tuple[Loss, int, tuple[str, ...]]]:
+    def standing_losses(
+        self, besides: Facts | None = None
+    ) -> list[tuple[Loss, int, tuple[str, ...]]]:
         """The loss events, how many of their records stay lost, and which of ``LOST_KINDS`` these
         were; without those whose records a later leader has all had back.
 
         Of records that were lost more than once, had back between, the last event counts. What a
         topic has lost stays lost when another one is created under its name.
+
+        Args:
+            besides: of the run that this one goes on from: what it ever lost is left out.
         """
         left: dict[TopicIdPartition, Records] = {}
         for ledger in self._ledgers(None):
             left[ledger.partition] = Records(ledger.gone)
             left[ledger.partition].discard(list(ledger.back))
+            if besides is not None:
+                known = besides.lost_of(ledger.partition, ever=True)
+                left[ledger.partition].discard(list(known))
         found = []
         for ledger, loss in reversed(self._losses(None)):
             spans = left[ledger.partition].common(loss.spans)

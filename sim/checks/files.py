@@ -5,6 +5,7 @@ Left out: what the mirrors make of them (``sim.checks.mirrors``).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -32,20 +33,12 @@ class FileWatch:
         self.disk = disk
         self.by_directory: dict[str, Place] = {}
         self.dirty: dict[TopicIdPartition, None] = {}
-        self._paths: dict[Path, tuple[str, int] | None] = {}
-
-    def forget_paths(self) -> None:
-        """The disk has other files."""
-        self._paths.clear()
 
     def on_disk_call(self, operation: str, path: Path, position: int, size_bytes: int) -> None:
         """A call took effect."""
         if operation not in _CHANGING:
             return
-        try:
-            known = self._paths[path]
-        except KeyError:
-            known = self._paths[path] = _segment_of(path)
+        known = _segment_of(path)
         if known is None:
             if operation in ("rename", "unlink") and ".log" in path.name:
                 self._stale(path.parent.name)
@@ -82,6 +75,7 @@ class FileWatch:
             self.dirty[place.partition] = None
 
 
+@lru_cache(maxsize=10_000)
 def _segment_of(path: Path) -> tuple[str, int] | None:
     """Directory and base offset of a log's segment file; None for any other file."""
     name = path.name

@@ -20,12 +20,14 @@ from storage.errors import CorruptBatch
 from storage.mkb1 import decode_batch
 from storage.mkb1_header import MAGIC
 
-__all__ = ["HEADER_BYTES", "Batch", "History", "Value"]
+__all__ = ["HEADER_BYTES", "Batch", "History", "Value", "base_at"]
 
 # Frame and header of version 1, which version 2 begins with.
 _HEADER: Final = Struct(">4sIIBqIqiiBiHI")
 HEADER_BYTES: Final = _HEADER.size
 _FRAME_BYTES: Final = 12
+_BASE: Final = Struct(">q")
+_BASE_AT: Final = 13
 
 Value = tuple[bytes | None, bytes | None]
 """Key and value of a record."""
@@ -192,6 +194,14 @@ class History:
             if batch.epoch == epoch and batch.base <= offset < batch.next:
                 return batch
         return None
+
+
+def base_at(data: bytes, position: int) -> int:
+    """The first offset that a frame at ``position`` claims; -1 where there is no header."""
+    if not data.startswith(MAGIC, position) or len(data) - position < HEADER_BYTES:
+        return -1
+    (base,) = _BASE.unpack_from(data, position + _BASE_AT)
+    return int(base)
 
 
 def records_of(batches: list[Batch], start: int) -> dict[int, tuple[int, Value]]:

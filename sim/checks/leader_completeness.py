@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from cluster.records import PartitionRecord
 from sim.checks import losses
+from sim.checks.cases import NEVER_HELD, explained
 from sim.checks.comparing import first_other
 from sim.checks.ledger import DISK_LOSSES, Fate, Ledger, Place
 from sim.checks.ranges import Records, Span
@@ -66,7 +67,7 @@ def take_loss(
 ) -> None:
     """Report what is missing without an excuse; owe none of it any more."""
     told: list[Span] = []
-    for fate, found in losses.explained(place, missing):
+    for fate, found in explained(place, missing):
         spans = losses.unlicensed(ledger, found)
         if fate.how == "damaged" and spans:
             continue
@@ -103,7 +104,7 @@ def _doubt(ledger: Ledger, place: Place, spans: list[Span]) -> None:
 
 
 def _words(fate: Fate) -> str:
-    if fate is losses.NEVER_HELD:
+    if fate is NEVER_HELD:
         return "it never had that"
     return f"its copy was {fate.how} at #{fate.event}"
 

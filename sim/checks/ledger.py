@@ -39,7 +39,8 @@ class Fate(NamedTuple):
             ``recovery-cut``, ``replaced``, ``damaged``, ``salvaged`` (cut off behind damage;
             ``DISK_LOSSES`` up to here), or ``truncated``, ``restarted``, ``deleted`` (by
             retention, compaction or a request), ``unfinished`` (by a compaction that a crash
-            interrupted), ``removed`` (with the whole replica), ``overwritten``, ``vanished``.
+            interrupted), ``removed`` (with the whole replica), ``overwritten``, ``vanished``,
+            ``hidden`` (behind a log start that nothing has deleted up to).
         event: number of the event.
         was_durable: the bytes were synced, on a disk without faults.
     """
@@ -195,7 +196,10 @@ class Ledger:
         top: the highest high watermark of a legitimate leader (``T`` in PROTOCOL C.4).
         top_ever: the same, losses or not.
         tip: the last batch below ``top``.
-        start: the highest log start of any replica.
+        start: the highest log start of any replica, up to ``deleted``.
+        deleted: up to where retention has deleted records, or was asked to; a log start behind that
+            is none that anybody wanted.
+        asked: up to where anybody has asked for records to be deleted.
         owed: committed, or answered under acks all, and not yet lost.
         committed, acked, exposed: ever; ``acked`` is what a client was told.
         gone: with a loss event.
@@ -221,6 +225,8 @@ class Ledger:
     top_ever: int = 0
     tip: Batch | None = None
     start: int = 0
+    deleted: int = 0
+    asked: int = 0
     exposed_top: int = 0
     owed: Records = field(factory=Records)
     committed: Records = field(factory=Records)
@@ -250,11 +256,14 @@ class Ledger:
     def missing_at(self, place: Place, records: Records) -> list[Span]:
         """Which records a replica does not have, of those at or behind its log start.
 
-        Of a compacted log only what lies behind its end is missing for sure.
+        What its log start hides, and nothing has deleted, it does not have. Of a compacted log only
+        what lies behind its end is missing for sure.
         """
+        start = min(place.start, self.deleted)
         if self.is_compacted:
             return records.missing_in((), max(place.start, place.files_end))
-        missing = records.missing_in(place.mirror.spans(0, place.mirror.end), place.start)
+        first = place.start if start < place.start else 0
+        missing = records.missing_in(place.mirror.spans(first, place.mirror.end), start)
         damaged = place.damaged()
         if not damaged:
             return missing

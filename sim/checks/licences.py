@@ -53,7 +53,8 @@ class Case:
         election: ``clean``, ``preferred``, ``unclean``, ``unpermitted`` or ``last-known``.
         has_elr: with eligible leader replicas, as things stood when the records were promised.
         was_last: nobody else was in ISR or ELR when the controller last judged this leader.
-        members_lost: every member of the ISR has lost the records to power or a replaced disk.
+        members_lost: so has every member of the ISR of that time: lost the records to power or a
+            replaced disk.
         unclean_shutdowns: of members of ISR and ELR, since ``min_isr`` of them were last clean; a
             log in quarantine counts as one.
         min_isr: the effective one, from 1.
@@ -114,6 +115,9 @@ def judge(case: Case) -> Ruling:
     if case.how == "removed":
         text = "its replica was deleted, and the leader has not fetched them anew since"
         return Ruling(ILLEGAL, text, ("election", "fate"))
+    if case.how == "hidden":
+        text = "the leader's log start hides them, and nothing has deleted them"
+        return Ruling(ILLEGAL, text, ("fate", "election"))
     if case.how in _CUTS:
         return Ruling(ILLEGAL, "the leader once had them, and cut them off", ("fate", "election"))
     if case.how == "never-held":

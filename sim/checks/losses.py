@@ -15,40 +15,17 @@ Left out: whether the run without the culprit would have kept the records (``sim
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from attrs import evolve
 
+from sim.checks.cases import UNACCOUNTED, cases, explained, groups
 from sim.checks.ledger import DISK_LOSSES, Fate, Ledger, Loss, Place
 from sim.checks.licences import DISK_TAKES, LEGAL, MEDIA, Case, judge
 from sim.checks.ranges import Records, Span
 from sim.checks.scene import Scene
 from sim.checks.standing import OUTSIDE, Elected
 
-__all__ = ["NEVER_HELD", "explained", "note", "note_early", "note_nowhere", "nowhere", "unlicensed"]
-
-NEVER_HELD: Final = Fate("never-held", 0, ())
-UNACCOUNTED: Final = Fate("unaccounted", 0, ())
-"""It had them, it has them no more, and no fate says why: the ledger forgot something."""
-
-
-def explained(place: Place, spans: list[Span]) -> list[tuple[Fate, list[Span]]]:
-    """The records by the fate of this replica's copies; the last fate of each counts."""
-    found: list[tuple[Fate, list[Span]]] = []
-    left = Records(spans)
-    for fate in reversed(place.fates):
-        if not left:
-            break
-        hit = left.common(fate.spans)
-        if hit:
-            found.append((fate, hit))
-            left.discard(hit)
-    for fate, known in ((UNACCOUNTED, place.mirror.held.common(left)), (NEVER_HELD, left)):
-        spans = list(known)
-        if spans:
-            found.append((fate, spans))
-            left.discard(spans)
-    return found
+__all__ = ["note", "note_early", "note_nowhere", "nowhere", "unlicensed"]
 
 
 def note(
@@ -73,9 +50,7 @@ def note(
                 there = Records(part)
                 there.discard(behind)
                 spans = [*_held_by_nobody(ledger, place, list(there)), *behind]
-            for is_committed, has_elr, group in _groups(scene, ledger, spans):
-                case = _case(scene, ledger, place, fate, elected, group)
-                case = evolve(case, is_committed=is_committed, has_elr=has_elr)
+            for case, group in cases(scene, ledger, place, fate, elected, spans):
                 loss = Loss(
                     at,
                     event,
@@ -85,27 +60,10 @@ def note(
                     tuple(group),
                     fate.how,
                     fate.event,
-                    is_committed,
+                    case.is_committed,
                     elected.kind in OUTSIDE,
                 )
                 _tell(scene, ledger, loss, case, fate, place.node, elected)
-
-
-def _case(
-    scene: Scene, ledger: Ledger, place: Place, fate: Fate, elected: Elected, group: list[Span]
-) -> Case:
-    return Case(
-        is_committed=True,
-        how=fate.how,
-        was_durable=fate.was_durable,
-        election=elected.kind,
-        was_last=ledger.standing.last.get(place.node, False),
-        members_lost=_members_lost(scene, ledger, group),
-        unclean_shutdowns=len(ledger.standing.run),
-        min_isr=ledger.standing.enough or scene.min_isr(ledger.partition),
-        has_other=_has_other(scene, ledger, place, group),
-        all_replaced=fate.how == "replaced" and _all_replaced(ledger, group),
-    )
 
 
 def note_nowhere(scene: Scene, ledger: Ledger, event: int) -> None:
@@ -115,7 +73,7 @@ def note_nowhere(scene: Scene, ledger: Ledger, event: int) -> None:
     lost = _unknown(ledger, nowhere(ledger, _promised(ledger)))
     for copies, part in _by_copies(ledger, list(lost)):
         node, fate = _deciding(copies)
-        for is_committed, has_elr, group in _groups(scene, ledger, part):
+        for is_committed, has_elr, group in groups(scene, ledger, part):
             case = Case(
                 is_committed=is_committed,
                 how=fate.how,
@@ -151,7 +109,7 @@ def note_early(
     """A leader has deleted records by a clock that a fault had moved (``early_deletion``)."""
     lost = Records(_promised(ledger).common(list(records)))
     epoch = -1 if place.state is None else place.state.leader_epoch
-    for is_committed, _, group in _groups(scene, ledger, list(lost)):
+    for is_committed, _, group in groups(scene, ledger, list(lost)):
         loss = Loss(
             "deleting",
             event,
@@ -216,24 +174,6 @@ def _unknown(ledger: Ledger, missing: list[Span]) -> Records:
     return lost
 
 
-def _groups(
-    scene: Scene, ledger: Ledger, spans: list[Span]
-) -> Iterator[tuple[bool, bool, list[Span]]]:
-    """Ranges by whether they are committed, and whether the ELR counts for them."""
-    committed = Records(ledger.owed.common(spans))
-    for each in (ledger.committed, ledger.exposed):
-        committed.add(each.common(spans))
-    rest = Records(spans)
-    rest.discard(list(committed))
-    for is_committed, part in ((True, committed), (False, rest)):
-        old = Records(ledger.without_elr.common(part))
-        new = Records(part)
-        new.discard(list(old))
-        for has_elr, group in ((False, old), (scene.has_elr, new)):
-            if group:
-                yield is_committed, has_elr, list(group)
-
-
 def _not_believed(place: Place, spans: list[Span]) -> list[Span]:
     """Those that its process does not take itself to have: the log ends before, or has others."""
     found = []
@@ -252,40 +192,6 @@ def _held_by_nobody(ledger: Ledger, place: Place, spans: list[Span]) -> list[Spa
         if other is not place and left:
             left = ledger.missing_at(other, Records(left))
     return left
-
-
-def _has_other(scene: Scene, ledger: Ledger, place: Place, spans: list[Span]) -> bool:
-    """Whether another member of ISR or ELR has all of them."""
-    record = scene.records.get(ledger.partition)
-    members = () if record is None else (*record.isr, *record.elr)
-    others = [ledger.places.get(node) for node in members if node != place.node]
-    return any(
-        other is not None and not ledger.missing_at(other, Records(spans)) for other in others
-    )
-
-
-def _members_lost(scene: Scene, ledger: Ledger, spans: list[Span]) -> bool:
-    """Whether every member of the ISR has lost them as power and disks are lost, and has not
-    entered it since.
-    """
-    record = scene.records.get(ledger.partition)
-    for node in () if record is None else record.isr:
-        place = ledger.places.get(node)
-        missing = [] if place is None else ledger.missing_at(place, Records(spans))
-        if place is None or not place.is_lossy or len(Records(missing)) < len(Records(spans)):
-            return False
-        if not all(fate.how in DISK_TAKES for fate, _ in explained(place, missing)):
-            return False
-    return record is not None and bool(record.isr)
-
-
-def _all_replaced(ledger: Ledger, spans: list[Span]) -> bool:
-    places = [*ledger.retired.values(), *ledger.places.values()]
-    for place in places:
-        for fate, _ in explained(place, spans):
-            if fate.how not in ("replaced", "never-held"):
-                return False
-    return True
 
 
 # Copies ----------------------------------------------------------------------------------------

@@ -10,10 +10,11 @@ Left out: what the replica believes, and what any of this means.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Container
 from itertools import pairwise
 from typing import NamedTuple
 
-from sim.checks.history import Batch, History
+from sim.checks.history import Batch, History, base_at
 from sim.checks.ranges import Records, Span
 from sim.disks import SimDisk
 
@@ -71,6 +72,8 @@ class LogMirror:
         cut_unsynced: batches that were cut since the files were last synced: a power loss may bring
             them back.
         held: every record that was ever here.
+        dropped: base offsets of segments that were there when the files were read before, and were
+            not when they were read last.
         cut_behind: first offsets of batches that were cut off behind the back of a process. They
             count as damaged, not as gone: it has them in its log, and writes on behind them.
     """
@@ -93,6 +96,7 @@ class LogMirror:
         self._overwritten: list[int] = []
         self.has_changed = False
         self.held = Records()
+        self.dropped: list[int] = []
         self.cut_behind: dict[int, None] = {}
 
     # Asking it ---------------------------------------------------------------------------------
@@ -257,7 +261,7 @@ class LogMirror:
     def look_at_rot(self) -> None:
         """Read the files anew, which may have changed behind the back of a process."""
         self.cut_behind = dict.fromkeys(self.bases)
-        self.read_all()
+        self.read_all(is_rot=not self.is_stale)
         self.cut_behind = {
             batch.base: None
             for segment, behind in pairwise([*self.segments, None])
@@ -283,18 +287,25 @@ class LogMirror:
                 found.append(batch)
         return found
 
-    def read_all(self) -> None:
-        """Read the files anew."""
-        before = self.batches
+    def read_all(self, *, is_rot: bool = False) -> None:
+        """Read the files anew.
+
+        Args:
+            is_rot: the process has written nothing that is not known: where one of its batches was,
+                a whole batch of another offset is damage, too.
+        """
+        before, places = self.batches, self._places()
         spoilt_before = self.damaged
+        segments_before = [segment.base for segment in self.segments]
         self.batches, self.bases, self.runs, self.segments = [], [], [], []
         self.damaged, self.disorder = {}, []
         pushed = len(self._added)
         names = self.names()
         bases = [int(name[: -len(LOG_SUFFIX)]) for name in names]
+        self.dropped = [base for base in segments_before if base not in bases]
         for at, name in enumerate(names):
             limit = bases[at + 1] if at + 1 < len(bases) else _NO_LIMIT
-            self._read_segment(bases[at], name, before, limit)
+            self._read_segment(bases[at], name, places, limit, None if is_rot else spoilt_before)
         del self._added[pushed:]
         same = 0
         for old, new in zip(before, self.batches, strict=False):
@@ -308,7 +319,31 @@ class LogMirror:
         self._added += [b for b in self.batches[same:] if old_ones.get(b.base) is not b]
         self.has_changed = True
 
-    def _read_segment(self, base: int, name: str, before: list[Batch], limit: int) -> None:
+    def _places(self) -> dict[tuple[int | None, int], Batch]:
+        """The batches by file and byte."""
+        found: dict[tuple[int | None, int], Batch] = {}
+        for segment, behind in pairwise([*self.segments, None]):
+            assert segment is not None, "only the last one has nothing behind it"
+            at = 0
+            for batch in self.batches[segment.first : None if behind is None else behind.first]:
+                found[segment.inode, at] = batch
+                at += len(batch.data)
+        return found
+
+    def _read_segment(
+        self,
+        base: int,
+        name: str,
+        places: dict[tuple[int | None, int], Batch],
+        limit: int,
+        suspects: Container[int] | None,
+    ) -> None:
+        """Read one file.
+
+        Args:
+            suspects: first offsets of the batches in whose place no batch of another offset can
+                stand; None for all.
+        """
         number = self._inode(name)
         if number is None or number not in self.disk.inodes:
             return
@@ -319,28 +354,26 @@ class LogMirror:
             self.disorder.append(f"segment {base} begins below the end {self.end}")
         while segment.size < len(data) or self.cut_behind:
             parent = self.batches[-1] if self.batches else None
-            batch, size = self.history.take(parent, data, segment.size, self._begun)
+            old = places.get((number, segment.size))
+            batch, size = None, 0
+            is_suspect = old is not None and (suspects is None or old.base in suspects)
+            if old is None or not is_suspect or base_at(data, segment.size) == old.base:
+                batch, size = self.history.take(parent, data, segment.size, self._begun)
             if batch is None:
-                batch = self._damaged_one(segment.size, data, before, limit)
-                if batch is None:
+                batch = old
+                if batch is None or not self._is_spoilt(batch, segment.size, len(data), limit):
                     break
                 size = len(batch.data)
                 self.damaged[batch.base] = None
             self._push(batch)
             segment.size += size
 
-    def _damaged_one(
-        self, position: int, data: bytes, before: list[Batch], limit: int
-    ) -> Batch | None:
-        """The batch that was here, where only some of its bytes are others now."""
-        place = len(self.batches)
-        # Cut off at the front, the log is shorter; otherwise places are as they were.
-        for batch in before[place : place + 1]:
-            follows = not self.batches or batch.parent is self.batches[-1]
-            is_there = position + len(batch.data) <= len(data)
-            if follows and (is_there or (batch.base in self.cut_behind and batch.base < limit)):
-                return batch
-        return None
+    def _is_spoilt(self, batch: Batch, position: int, size_bytes: int, limit: int) -> bool:
+        """Whether a batch is still there, and only some of its bytes are others now."""
+        if self.batches and batch.parent is not self.batches[-1]:
+            return False
+        is_there = position + len(batch.data) <= size_bytes
+        return is_there or (batch.base in self.cut_behind and batch.base < limit)
 
 
 def _is_segment(name: str) -> bool:

@@ -15,7 +15,7 @@ Left out: what any of it licenses (``sim.checks.licences``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from attrs import define, field, frozen
@@ -36,13 +36,16 @@ class Elected:
         kind: ``clean``, ``preferred``, ``unclean``, ``unpermitted``, ``last-known`` or ``none``.
         event: number of the event.
         reasons: events that kept the leader before it, or whoever else might have led, from
-            leading on: ends of processes, faults that began.
+            leading on: ends of processes, faults that began, elections whose leader never served.
+            Of a preferred one, which moves the lead back: what had moved it away.
+        leader: None where nobody may lead.
     """
 
     epoch: int
     kind: str
     event: int
     reasons: tuple[int, ...] = ()
+    leader: str | None = None
 
 
 @define(eq=False)
@@ -57,6 +60,8 @@ class Standing:
         enough: how many those were; what is committed is on so many. A minimum that was raised
             since asks for no more of it.
         last: who was alone in ISR and ELR when it was judged last, by node.
+        isr_then: the ISR when it was, by node.
+        assigned: events that changed the replicas, or their order.
     """
 
     elected: dict[int, Elected] = field(factory=dict)
@@ -64,6 +69,26 @@ class Standing:
     run: list[tuple[str, int]] = field(factory=list)
     enough: int | None = None
     last: dict[str, bool] = field(factory=dict)
+    isr_then: dict[str, tuple[str, ...]] = field(factory=dict)
+    assigned: list[int] = field(factory=list)
+
+    def last_of(self, epochs: Collection[int]) -> int:
+        """With which event the last election of some epochs was; 0 if there was none."""
+        return max(
+            (each.event for each in self.elected.values() if each.epoch in epochs), default=0
+        )
+
+    def elections_behind(self, event: int) -> list[Elected]:
+        """Those behind an event, in order."""
+        return [each for each in self.elected.values() if each.event > event]
+
+    def moved_away(self, leader: str) -> tuple[int, ...]:
+        """The events behind which a replica that is to lead does not lead any more, or not yet."""
+        led = [each.epoch for each in self.elected.values() if each.leader == leader]
+        found = set(self.assigned)
+        for each in self.elections_behind(self.last_of(led)):
+            found.update((*each.reasons, each.event))
+        return tuple(sorted(found))
 
     def election(self, epoch: int) -> Elected | None:
         """The election behind a leader epoch: the last one up to it."""
@@ -95,6 +120,7 @@ class Standing:
                 continue
             self.unclean.pop(node, None)
             self.last.pop(node, None)
+            self.isr_then.pop(node, None)
         self._end_run(record, min_isr)
 
     def note_serving(self, record: PartitionRecord, min_isr: int) -> None:
@@ -120,3 +146,4 @@ class Standing:
         """These were fenced or registered anew; ``record`` says what that made of the partition."""
         for node in nodes:
             self.last[node] = not {*record.isr, *record.elr} - {node}
+            self.isr_then[node] = record.isr

@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from attrs import evolve, field, frozen
 
+from cluster.names import TopicIdPartition
+
 __all__ = ["LEGAL", "SAFETY", "Anomaly", "Conditions", "Found", "Reason", "Witness", "illegal"]
 
 
@@ -83,8 +85,8 @@ class Conditions:
     """What is known of the run besides its history, for the table.
 
     Attributes:
-        compacted: names of topics that are, or were, compacted.
-        log_starts: where logs begin now, by partition (``orders-0``).
+        compacted: ids of topics that are, or were, compacted.
+        log_starts: where logs begin now, or began last.
         gone: ids of topics that were deleted.
         unavailable: partitions that cannot be read at the end.
         has_flipped_bits: messages were changed under way.
@@ -92,7 +94,7 @@ class Conditions:
     """
 
     compacted: frozenset[str] = frozenset()
-    log_starts: Mapping[str, int] = field(factory=dict)
+    log_starts: Mapping[TopicIdPartition, int] = field(factory=dict)
     gone: frozenset[str] = frozenset()
     unavailable: frozenset[str] = frozenset()
     has_flipped_bits: bool = False

@@ -105,20 +105,20 @@ class Evidence:
 
     def lost_by(self, sighting: Sighting, event: int) -> bool:
         """Whether the record is excused, and was lost at that event."""
-        lost = self.excuses.first(str(sighting.place), sighting.offset, sighting.epoch)
+        lost = self.excuses.first(sighting.place, sighting.offset, sighting.epoch)
         return lost is not None and lost <= event
 
     def reasons(self, place: TopicIdPartition, offset: int, epoch: int = -1) -> list[Reason]:
         """Why a record may be gone, at whatever time."""
-        conditions, partition, found = self.conditions, str(place), []
-        if self.excuses.first(partition, offset, epoch) is not None:
+        conditions, found = self.conditions, []
+        if self.excuses.first(place, offset, epoch) is not None:
             found.append(Reason.LOSS)
-        if place.topic in conditions.compacted:
+        if place.topic_id in conditions.compacted:
             found.append(Reason.COMPACTED)
-        is_below = offset < conditions.log_starts.get(partition, 0)
+        is_below = offset < conditions.log_starts.get(place, 0)
         if is_below or place.topic_id in conditions.gone:
             found.append(Reason.DELETED)
-        if partition in conditions.unavailable:
+        if str(place) in conditions.unavailable:
             found.append(Reason.UNAVAILABLE)
         return found
 
@@ -127,21 +127,21 @@ class Excuses:
     """Of every record, when it was lost first; asking takes the logarithm of their number."""
 
     def __init__(self, excused: Iterable[Excuse]) -> None:
-        by_key: dict[tuple[str, int | None], list[Excuse]] = {}
+        by_key: dict[tuple[TopicIdPartition, int | None], list[Excuse]] = {}
         for each in excused:
             # A record of unknown epoch may be any; an excuse without epoch is for all.
             for epoch in (None, max(each.epoch, -1)):
-                by_key.setdefault((each.partition, epoch), []).append(each)
+                by_key.setdefault((each.place, epoch), []).append(each)
         self._steps = {key: _steps(found) for key, found in by_key.items()}
 
-    def first(self, partition: str, offset: int, epoch: int) -> int | None:
+    def first(self, place: TopicIdPartition, offset: int, epoch: int) -> int | None:
         """The first event at which a record was lost; the epoch is -1 where it is not known."""
         epochs = (None,) if epoch < 0 else (epoch, -1)
-        found = [self._at(partition, offset, each) for each in epochs]
+        found = [self._at(place, offset, each) for each in epochs]
         return min((each for each in found if each is not None), default=None)
 
-    def _at(self, partition: str, offset: int, epoch: int | None) -> int | None:
-        starts, events = self._steps.get((partition, epoch), ([], []))
+    def _at(self, place: TopicIdPartition, offset: int, epoch: int | None) -> int | None:
+        starts, events = self._steps.get((place, epoch), ([], []))
         at = bisect_right(starts, offset) - 1
         return events[at] if at >= 0 else None
 

@@ -127,13 +127,13 @@ class Excuse(NamedTuple):
     """Records that may be gone, and from which event on.
 
     Attributes:
-        partition: as ``orders-0``.
+        place: of the topic that had them; another one of its name has lost nothing by that.
         epoch: of the leader that wrote them; -1 for any.
         start, end: their offsets, half-open.
         event: of the loss.
     """
 
-    partition: str
+    place: TopicIdPartition
     epoch: int
     start: int
     end: int

@@ -6,9 +6,10 @@ goes through every partition; open operations of clients go on all the time. The
 still for one session time-out behind the last thing that came.
 
 The bound is ``within`` and the longest time-out of the configuration (``longest_timeout_us``):
-everything that recovers does so because a time-out ended, and then needs a few rounds. So nobody
-who is slow but sound is over it by nature, and no second limit (ten times as much, as where the
-bound is a guess) is needed. What is missing at the bound is proven impossible or a failure.
+everything that recovers does so because a time-out ended, and then needs a few rounds. What a slow
+disk still has to do when the load ends may take longer than that. So behind the load the bound
+waits for whoever moves: it is put off until the ``backlog`` has reached no new least for one
+longest time-out. What is missing then is proven impossible or a failure.
 
 What is proven impossible is not waited for: a run that may not recover ends as soon as everything
 else holds. Nor does a livelock that is seen behind the healing get the rest of the time.
@@ -27,6 +28,7 @@ from cluster.config import ConsumerConfig
 from sim.checks import livelock
 from sim.checks.judge import Judge
 from sim.liveness import metastability
+from sim.liveness.backlog import backlog
 from sim.liveness.healing import Healing, core_of
 from sim.liveness.looking import Looker
 from sim.liveness.outcome import Outcome, Throughput
@@ -152,6 +154,8 @@ class _Recovery:
         world, most = self.world, self.stage.interpreter.events_max
         wrong = (each.partition for each in self.open if each.predicate == "writes-answered")
         self.looker.probes.ask(frozenset(wrong))
+        if self.looker.readers is not None:
+            self.looker.readers.begin()
         to_us = min(world.now_us + LOOK_US, until_us)
         while (due_us := world.next_us()) is not None and due_us <= to_us:
             world.step()
@@ -161,14 +165,26 @@ class _Recovery:
         world.timeline.advance(to_us)
         self.looker.healing.keep_alive()
 
-    def until(self, holds: Callable[[], bool], until_us: int) -> bool:
-        """Go on until something holds; False where it does not in time."""
+    def until(
+        self, holds: Callable[[], bool], until_us: int, patience_us: int | None = None
+    ) -> bool:
+        """Go on until something holds; False where it does not in time.
+
+        Args:
+            patience_us: the time does not end before nothing has moved for so long; None where it
+                ends in any case.
+        """
         self.look()
+        least = backlog(self.now)
         while not holds():
             if self.is_spent or self.is_circling or self.world.now_us >= until_us:
                 return False
             self.go_on(until_us)
             self.look()
+            left = backlog(self.now)
+            if left < least and patience_us is not None:
+                least = left
+                until_us = max(until_us, self.world.now_us + patience_us)
         return True
 
     @property
@@ -192,7 +208,7 @@ class _Recovery:
         return [each for each in found if each.predicate != _STABLE] or found
 
     def note_convergence(self) -> None:
-        """It has converged under load, or is given up."""
+        """It has converged, or is given up under load."""
         self.took_us = self.world.now_us - self.begun_us
         came = {name: at_us for name, at_us in self.came.items() if at_us > self.begun_us}
         came.pop(_STABLE, None)
@@ -224,7 +240,7 @@ def judge_liveness(
     livelocks = livelock.count(judge.scene)
     recovery = _Recovery(found, looker, world.now_us, world.now_us + within_us, livelocks)
     throughput = _recover(recovery, wanted, played, seed)
-    wrong = [found.beside.failed] if found.beside.failed else []
+    wrong = [] if found.beside.acting.passes_over else found.beside.failed[:1]
     _report(recovery, throughput)
     judge.finish()
     judge_clients(world, judge, is_drained=recovery.holds() and not recovery.proofs)
@@ -239,6 +255,7 @@ def judge_liveness(
         proofs=recovery.proofs,
         chains=chains(recovery.now, recovery.failed),
         violations=tuple(judge.violations[before:]),
+        facts=judge.facts,
         wrong=(*wrong, *_unmet(word, wanted)),
         throughput=throughput,
         ended_us=world.now_us,
@@ -260,8 +277,13 @@ def _recover(recovery: _Recovery, wanted: Liveness, played: Stage, seed: int) ->
     beside.go_on(rest_us)
     looker.is_loaded, looker.readers = False, final_reads(recovery.world)
     age_us = _metadata_age_us(recovery.world) if looker.healing.impaired else 0
-    if recovery.until(recovery.holds_now, max(recovery.end_us, rest_us + REST_US + age_us)):
+    patience_us = longest_timeout_us(recovery.world)
+    last_us = max(recovery.end_us, rest_us + REST_US + age_us)
+    if recovery.until(recovery.holds_now, last_us, patience_us):
         recovery.rest_us = recovery.world.now_us - rest_us
+        if not has_converged:
+            recovery.note_convergence()
+            recovery.rest_us = 0
         # What breaks once more has the rest of the time, too.
         last_us = max(recovery.end_us, recovery.world.now_us)
         recovery.until(recovery.holds, last_us + recovery.now.stable_us + LOOK_US)

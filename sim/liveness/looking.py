@@ -79,7 +79,28 @@ class Looker:
             nodes=tuple(self._node(name, image) for name in (CONTROLLER, *world.config.names)),
             partitions=tuple(self._partition(each, image) for each in image.partitions()),
             waits=tuple(self._waits()),
+            unanswered=sum(self._unanswered()),
+            busy_us=max(0, self._busy_until_us() - world.now_us),
         )
+
+    def _unanswered(self) -> Iterator[int]:
+        for name in self.world.producers:
+            process = self.world.host(name).process
+            if process is not None and isinstance(process.machine, Producer):
+                yield int(dict(process.machine.fields()).get("buffered", 0))
+
+    def _busy_until_us(self) -> int:
+        """When all lanes and disks of running brokers, and all links, are done with what they have.
+
+        A lane that writes a whole response to a slow disk shows nothing before it is done.
+        """
+        found = [self.world.network.busy_until_us()]
+        for name in (CONTROLLER, *self.world.config.names):
+            host = self.world.host(name)
+            if host.process is not None and not host.is_paused:
+                found += host.process.busy_until_us.values()
+                found += [] if host.disk is None else [host.disk.queue.free_us]
+        return max(found)
 
     # Nodes -------------------------------------------------------------------------------------
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
+from sim.checks.facts import Facts
+from sim.checks.ledger import Loss
 from sim.checks.violations import Violation
 from sim.liveness.recoverability import Impossible
 
@@ -58,12 +60,16 @@ class Outcome:
         word: of ``WORDS``.
         core: the nodes that were healed, in order.
         within_us: the bound: what was demanded, and the longest time-out.
-        took_us: from the healing until all held under load; to the end where it did not converge.
+        took_us: from the healing until all held under load, or behind it where that was too much;
+            to the end where it did not converge.
         last: the predicate that came last then; empty where everything held at once.
         rest_us: from the end of the load until all was quiet and read.
         proofs: why what is missing cannot come.
         chains: who waits for whom, where it could.
         violations: of rules, found behind the end of the run.
+        losses: behind the end of the run, of what it had not lost by then: each with how many
+            records, and of which kinds (``Facts.standing_losses``). Their events are the copy's.
+        facts: of the copy, for as long as nobody has asked for its losses.
         wrong: why this fails the run although no rule is broken.
         throughput: where it was asked for.
         ended_us: virtual time of the copy at its end.
@@ -79,10 +85,18 @@ class Outcome:
     proofs: tuple[Impossible, ...] = ()
     chains: tuple[str, ...] = ()
     violations: tuple[Violation, ...] = ()
+    losses: tuple[tuple[Loss, int, tuple[str, ...]], ...] = ()
+    facts: Facts | None = field(default=None, repr=False, eq=False)
     wrong: tuple[str, ...] = ()
     throughput: Throughput | None = None
     ended_us: int = 0
     events: int = 0
+
+    def beyond(self, run: Facts) -> Outcome:
+        """The same with the losses that the run's judge, which has finished, does not know."""
+        if self.facts is None:
+            return self
+        return evolve(self, losses=tuple(self.facts.standing_losses(run)), facts=None)
 
     def lines(self) -> list[str]:
         """For people: what came of it, then why."""
@@ -101,6 +115,9 @@ class Outcome:
             found = [
                 f"inconclusive: the budget of events ended {took} behind the end of all faults"
             ]
+        for loss, records, _ in self.losses:
+            what = "1 record of" if records == 1 else f"{records} records of"
+            found.append(f"{what} {loss.partition} lost, {loss.licence}: {loss.rule}")
         if self.throughput is not None:
             each = self.throughput
             found.append(
@@ -133,6 +150,7 @@ class Outcome:
             ],
             "chains": list(self.chains),
             "violations": [each.plain() for each in self.violations],
+            "losses": [{**loss.plain(), "count": records} for loss, records, _ in self.losses],
             "wrong": list(self.wrong),
             "throughput": None if self.throughput is None else self.throughput.plain(),
             "events": self.events,

@@ -82,12 +82,36 @@ class Probes:
 
 @define(eq=False)
 class FinalReads:
-    """A consumer that reads every partition from its start."""
+    """A consumer that reads every partition from its start.
+
+    A topic may come about while it reads: one whose creation was under way when the run ended.
+    """
 
     world: World
+    _asked: dict[tuple[str, int], None] = field(factory=dict)
+
+    def begin(self) -> None:
+        """Read every partition that there is and that is not read yet."""
+        for where in _partitions(self.world):
+            place = where.topic, where.partition
+            if place in self._asked:
+                continue
+            self._asked[place] = None
+            try:
+                Cluster(self.world).consume(
+                    where.topic,
+                    _WITHOUT_END,
+                    partition=where.partition,
+                    reset="earliest",
+                    client=READER,
+                )
+            except VerbFailed:
+                continue
 
     def position(self, where: TopicIdPartition) -> int | None:
         """The offset that it reads next, -1 while that is not known."""
+        if READER not in self.world.hosts:
+            return None
         process = self.world.host(READER).process
         if process is None or not isinstance(process.machine, Consumer):
             return None
@@ -103,15 +127,6 @@ def final_reads(world: World) -> FinalReads:
     Whoever keeps a history of what clients saw finds these records in it, read by ``READER``.
     ``sim.liveness.judging.judge_clients`` is called once it has reached the end everywhere.
     """
-    for where in _partitions(world):
-        try:
-            Cluster(world).consume(
-                where.topic,
-                _WITHOUT_END,
-                partition=where.partition,
-                reset="earliest",
-                client=READER,
-            )
-        except VerbFailed:
-            continue
-    return FinalReads(world)
+    found = FinalReads(world)
+    found.begin()
+    return found

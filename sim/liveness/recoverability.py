@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from sim.liveness.predicates import Missing
-from sim.liveness.snapshot import Culprit, Node, Partition, Snapshot
+from sim.liveness.snapshot import Culprit, Node, Partition, Replica, Snapshot
 
 __all__ = ["KINDS", "Impossible", "impossible", "unlicensed"]
 
@@ -34,6 +34,8 @@ KINDS: Final[dict[str, str]] = {
     "leader-outside": "the lead is with a broker outside the core that others do not reach",
     "zombie-outside": "a broker outside the core, cut off, takes itself for a leader that it was",
     "leader-damaged": "a leader has bytes that nobody can read, and does not know",
+    "follower-damaged": "a follower has failed on bytes of its own that nobody can read",
+    "isr-behind-damage": "damage keeps so many out of sync that too few are left for acks=all",
     "min-isr-unreachable": "too few replicas can ever be in sync for acks=all",
     "quarantined": "a log is damaged in a way that cannot be salvaged",
     "reassignment-stuck": "a replica that is being added is gone",
@@ -43,6 +45,7 @@ KINDS: Final[dict[str, str]] = {
 _OF_WHOLE_PARTITION: Final = frozenset({"no-electable", "quarantined-everywhere", "leader-outside"})
 _OF_CLIENTS: Final = frozenset({"writes-answered", "operations-ended", "readers-drained"})
 _OF_READERS: Final = frozenset({"readers-drained", "isr-complete", "logs-equal"})
+_OF_FAILED: Final = frozenset({"replicas-sound", "isr-complete", "logs-equal"})
 _OF_NODE: Final = frozenset({"brokers-run", "brokers-unfenced", "metadata-applied"})
 
 
@@ -82,6 +85,10 @@ class Impossible(NamedTuple):
             return each.predicate in _OF_CLIENTS
         if self.kind == "leader-damaged":
             return each.node == self.node and each.predicate in _OF_READERS
+        if self.kind == "isr-behind-damage":
+            return each.predicate in ("writes-answered", "operations-ended")
+        if self.kind == "follower-damaged":
+            return each.node == self.node and each.predicate in _OF_FAILED
         if self.kind == "quarantined":
             return each.predicate == "replicas-sound" and each.node == self.node
         if self.kind == "reassignment-stuck":
@@ -138,6 +145,8 @@ def _of_partition(now: Snapshot, each: Partition) -> Iterator[Impossible]:
             by = (zombie.impaired,)
             yield Impossible("zombie-outside", each.name, zombie.name, text, by, False)
     yield from _damaged_leader(now, each)
+    yield from _damaged_followers(each)
+    yield from _out_of_sync(now, each)
     usable = now.usable(each)
     if len(usable) < each.min_isr and len(each.isr) <= len(usable):
         text = (
@@ -206,6 +215,40 @@ def _damaged_leader(now: Snapshot, each: Partition) -> Iterator[Impossible]:
             )
             is_certain = position == led.damaged_at
             yield Impossible("leader-damaged", each.name, name, text, by, is_certain)
+
+
+def _damaged_followers(each: Partition) -> Iterator[Impossible]:
+    """A log that has failed is offline until it is opened anew, and nothing makes it do that."""
+    for log in each.logs:
+        if _has_failed(log):
+            text = f"{log.node} cannot read offset {log.damaged_at} of its own log of {each.name}"
+            by = () if log.culprit is None else (log.culprit,)
+            yield Impossible("follower-damaged", each.name, log.node, text, by)
+
+
+def _out_of_sync(now: Snapshot, each: Partition) -> Iterator[Impossible]:
+    """Who is in sync stays so, and whom damage keeps out does not come in."""
+    led = each.log(each.leader or "")
+    at = -1 if led is None else led.damaged_at
+    out = [log for log in each.logs if log.role == "follower" and log.node not in each.isr]
+    kept = [log for log in out if _has_failed(log) or log.end <= at]
+    left = [name for name in now.usable(each) if name not in [log.node for log in kept]]
+    if not kept or len(left) >= each.min_isr:
+        return
+    surely = [log.node for log in kept if _has_failed(log) or log.end == at]
+    thinkable = [name for name in now.thinkable(each) if name not in surely]
+    text = (
+        f"{each.name} needs {each.min_isr} in sync for acks=all, and only "
+        f"{', '.join(left) or 'nobody'} can be, since damage keeps "
+        f"{', '.join(log.node for log in kept)} out"
+    )
+    culprits = [log.culprit for log in (led, *kept) if log is not None and log.damaged_at >= 0]
+    by = tuple(dict.fromkeys(one for one in culprits if one is not None))
+    yield Impossible("isr-behind-damage", each.name, "", text, by, len(thinkable) < each.min_isr)
+
+
+def _has_failed(log: Replica) -> bool:
+    return log.role == "follower" and log.fetch == "failed" and log.damaged_at >= 0
 
 
 def _is_damaged(each: Partition, name: str) -> bool:

@@ -175,6 +175,8 @@ class Snapshot:
         stable_us: how long epochs must have stood still.
         is_loaded: workloads write, so followers are always a little behind.
         waits: open operations, oldest first.
+        unanswered: records that producers were given and know no outcome of.
+        busy_us: how long lanes, disks and links still have to do with what they were given.
     """
 
     t_us: int = 0
@@ -184,6 +186,8 @@ class Snapshot:
     nodes: tuple[Node, ...] = ()
     partitions: tuple[Partition, ...] = ()
     waits: tuple[Wait, ...] = ()
+    unanswered: int = 0
+    busy_us: int = 0
 
     def node(self, name: str) -> Node:
         """A node by name.
