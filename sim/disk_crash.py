@@ -22,6 +22,7 @@ from sim.disk_files import (
 from sim.disk_images import Image
 from sim.disk_names import DIRECTORY, FILE, Names
 from storage.disk import Disk, DiskFile
+from storage.values import Copied
 
 __all__ = ["FileLoss", "Inode", "Manifest", "carry_out"]
 
@@ -67,7 +68,7 @@ class Manifest:
 
 
 @define
-class Inode:
+class Inode(Copied):
     """A file of the simulated disk and where the backing keeps it.
 
     Attributes:

@@ -13,13 +13,14 @@ from sim.disk_crash import Inode
 from sim.disk_faults import DiskFault
 from sim.disk_files import SECTOR_BYTES, pages_of
 from storage.disk import Buffer, DiskFile, disk_error
+from storage.values import Copied
 
 __all__ = ["SimFile", "SimLock"]
 
 UNDO_LIMIT_BYTES = 64 << 20
 
 
-class SimFile:
+class SimFile(Copied):
     """An open file. After the end of its process every call but ``close`` is a ``PowerCut``."""
 
     __slots__ = ("_disk", "_incarnation", "_inode", "_is_open", "_is_writable", "_path")

@@ -285,17 +285,22 @@ class SimDisk(DiskCore):
         count = 0
         if self.is_read_only or self.faults.has("read-only"):
             return count
-        paths = {number: Path("/") / found for found, number in self.names.paths()}
-        for number, inode in sorted(self.inodes.items()):
-            state = inode.state
-            if path is not None and number != self.names.find(parts_of(path)):
+        only = None if path is None else self.names.find(parts_of(path))
+        is_struck = not self.faults.is_idle()
+        paths: dict[int, Path] = {}
+        if is_struck:
+            paths = {number: Path("/") / found for found, number in self.names.paths()}
+        # A file with nothing pending has no page to write, and a sync of it changes nothing.
+        for number, state in self._files().items():
+            if path is not None and number != only:
                 continue
             pages = [
                 page
                 for page in state.dirty_pages(self.serial)
                 if self.draws.chance(share_ppm, "write-back", self.name, number, page, self.serial)
             ]
-            pages = self._without_lost(inode, pages, paths.get(number, Path()))
+            if is_struck:
+                pages = self._without_lost(self.inodes[number], pages, paths.get(number, Path()))
             state.write_back(pages, self.serial)
             if share_ppm == 1_000_000 and not state.phantoms:
                 state.sync(self.serial)

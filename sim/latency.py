@@ -15,6 +15,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from sim.draws import Draws
+from storage.values import Copied
 
 __all__ = ["JITTER_CUT", "MODES", "Latency", "NetworkConfig", "exponential_us"]
 
@@ -116,7 +117,7 @@ class NetworkConfig:
 
 
 @define(eq=False)
-class Latency:
+class Latency(Copied):
     """The latencies of one directed link.
 
     Attributes:

@@ -17,6 +17,7 @@ from cluster.message import Message
 from sim.draws import Draws, Stream
 from sim.latency import Latency
 from sim.network_rules import Rule
+from storage.values import Copied
 
 __all__ = ["UNOWNED", "Active", "Connection", "Doom", "Frame", "Link", "LinkView"]
 
@@ -26,7 +27,7 @@ UNOWNED: Final = -2
 
 
 @define(eq=False)
-class Connection:
+class Connection(Copied):
     """One connection between two nodes. Lists have an element for each side: see ``Link.side``.
 
     Attributes:
@@ -168,7 +169,7 @@ class LinkView(NamedTuple):
 
 
 @define(eq=False, repr=False)
-class Link:
+class Link(Copied):
     """One direction between two nodes.
 
     Attributes:

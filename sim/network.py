@@ -401,6 +401,10 @@ class Network:
                         link,
                     )
 
+    def busy_until_us(self) -> int:
+        """When the last frame will have arrived that is under way now; 0 without any."""
+        return max((link.last_us for link in self._links.values() if link.flying), default=0)
+
     def active_rules(self) -> tuple[str, ...]:
         """Ids of the rules that are active, in the order in which they were added."""
         return tuple(active.rule.id for active in self._launcher.active)

@@ -48,6 +48,7 @@ from sim.timeline import EventClass, Token
 from sim.trace.kinds import Kind, of_note
 from storage.errors import StorageError
 from storage.log_durability import FlushToken, Work
+from storage.values import Copied
 
 __all__ = ["Process"]
 
@@ -66,7 +67,7 @@ class Task(NamedTuple):
 
 
 @define(eq=False)
-class _Armed:
+class _Armed(Copied):
     """A timer: when it is due on which clock, which event armed it, how late it is and through the
     faults that began with which events, and its entry if it has one.
     """

@@ -225,8 +225,8 @@ class Cluster:
 
     def cut(
         self,
-        src: str,
-        dst: str,
+        src: str | Sequence[str],
+        dst: str | Sequence[str],
         *,
         only: Sequence[str] = (),
         both: bool = False,
@@ -236,15 +236,21 @@ class Cluster:
         """Cut the link from one node to another; returns the id by which ``heal`` knows it.
 
         Args:
+            src, dst: a node, or several: then each link from one of these to one of those.
             only: names of messages (``Fetch``, ``FetchRequest``); all by default.
             both: the way back too.
             in_flight: what becomes of what is under way, as ``sim.network_rules.Cut`` has it.
         """
-        edges = ((src, dst), (dst, src)) if both else ((src, dst),)
-        for name in (src, dst):
+        sources = [src] if isinstance(src, str) else list(src)
+        targets = [dst] if isinstance(dst, str) else list(dst)
+        for name in (*sources, *targets):
             self.world.host(name)
-        if src == dst:
-            raise WorldError(f"link is from {src!r} to itself, allowed is one to another node")
+        pairs = [(one, other) for one in sources for other in targets if one != other]
+        if not pairs:
+            where = ", ".join(map(repr, sources))
+            raise WorldError(f"link is from {where} to itself, allowed is one to another node")
+        back = [(other, one) for one, other in pairs] if both else []
+        edges = tuple(dict.fromkeys([*pairs, *back]))
         check_names("only", only)
         fault_id = self._fault_id("cut", fault_id)
         with refused_values():

@@ -31,6 +31,7 @@ PARTS_MAX: Final = 200
 _WORDS: Final = {
     "damaged": "has {what} damaged",
     "overwritten": "has others in the place of {what}",
+    "hidden": "hides {what} behind its log start, and nothing had deleted that",
     "vanished": "lost {what}, and nothing in the trace says how",
     "unaccounted": "had {what}, and the ledger does not know where they went",
 }

@@ -23,7 +23,7 @@ DEAD: Final = {
     "never": "not started",
 }
 """Nodes that do nothing, by status."""
-SPOILT: Final = frozenset({"damaged", "overwritten", "vanished", "unaccounted"})
+SPOILT: Final = frozenset({"damaged", "overwritten", "hidden", "vanished", "unaccounted"})
 """Fates of copies that a log does not show to whoever reads only offsets and epochs."""
 
 

@@ -8,6 +8,7 @@ Left out: what is said (the other modules).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from io import StringIO
 from typing import Final
 
 from rich.cells import cell_len
@@ -22,7 +23,14 @@ from sim.present.timeline import Line
 from sim.present.words import at, name, seconds
 from storage.inspection.escaping import safe
 
-__all__ = ["print_chain", "print_columns", "print_loss", "print_strips", "print_timeline"]
+__all__ = [
+    "print_chain",
+    "print_columns",
+    "print_loss",
+    "print_strips",
+    "print_timeline",
+    "strips_text",
+]
 
 _TONES: Final = {
     "step": "bold cyan",
@@ -117,6 +125,14 @@ def print_strips(console: Console, strips: Iterable[Strip]) -> None:
             "] log end (LEO); ~ cut; … more of the same; ISR: replicas in sync, which may lead"
         )
         _wrapped(console, Text(), legend, "dim", 2)
+
+
+def strips_text(strips: Iterable[Strip], *, width: int = 100) -> str:
+    """The same without colours, as text of lines that are so wide."""
+    stream = StringIO()
+    console = Console(file=stream, width=width, color_system=None, legacy_windows=False)
+    print_strips(console, strips)
+    return stream.getvalue()
 
 
 def _print_strip(console: Console, strip: Strip) -> None:

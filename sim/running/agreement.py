@@ -16,6 +16,7 @@ from typing import Final
 from attrs import frozen
 
 from cluster.guards import Guards
+from cluster.names import TopicIdPartition
 from sim.checks.judge import Judge
 from sim.checks.ranges import Records
 from sim.checks.violations import Violation
@@ -100,8 +101,9 @@ def anomalies_of(
 def excuses_of(judge: Judge) -> list[Excuse]:
     """Every record that the judge has seen lost."""
     return [
-        Excuse(loss.partition, span.epoch, span.start, span.end, loss.event)
-        for loss in judge.facts.loss_events()
+        Excuse(place, span.epoch, span.start, span.end, loss.event)
+        for place in judge.scene.ledgers
+        for loss in judge.facts.losses_of(place)
         for span in loss.spans
     ]
 
@@ -109,14 +111,11 @@ def excuses_of(judge: Judge) -> list[Excuse]:
 def conditions_of(world: World, judge: Judge, unavailable: Iterable[str] = ()) -> Conditions:
     """What else makes anomalies of a world legal."""
     ledgers, guards = judge.scene.ledgers, world.config.guards
-    starts: dict[str, int] = {}
-    for place, ledger in ledgers.items():
-        starts[str(place)] = max(starts.get(str(place), 0), ledger.start)
     return Conditions(
         compacted=frozenset(
-            place.topic for place, ledger in ledgers.items() if ledger.is_compacted
+            place.topic_id for place, ledger in ledgers.items() if ledger.is_compacted
         ),
-        log_starts=starts,
+        log_starts={place: ledger.start for place, ledger in ledgers.items()},
         gone=frozenset(place.topic_id for place in ledgers if place not in judge.scene.records),
         unavailable=frozenset(unavailable),
         has_flipped_bits=any(isinstance(each, Corrupt) for each in world.faults.values()),
@@ -182,14 +181,13 @@ def _miscounted(history: History, judge: Judge) -> Iterator[Disagreement]:
 
 def _read_though_lost(history: History, judge: Judge) -> Iterator[Disagreement]:
     """Records that are lost for good, and read by a session that began behind the loss."""
-    losses = judge.facts.losses()
-    lost: dict[str, tuple[Records, int]] = {}
+    lost: dict[TopicIdPartition, tuple[Records, int]] = {}
     for place, ledger in judge.scene.ledgers.items():
         gone = Records(ledger.gone)
         gone.discard(list(ledger.back))
-        events = [each.event for each in losses if each.partition == str(place)]
+        events = [each.event for each in judge.facts.losses_of(place)]
         if gone and place in judge.scene.records:
-            lost[str(place)] = gone, max(events, default=0)
+            lost[place] = gone, max(events, default=0)
     begun: dict[tuple[str, int, str], int] = {}
     for each in history.readings:
         if isinstance(each, Signal):
@@ -200,16 +198,16 @@ def _read_though_lost(history: History, judge: Judge) -> Iterator[Disagreement]:
         found = _shown_again(each, lost, begun)
         if found is not None:
             yield found
-            del lost[str(each.place)]
+            del lost[each.place]
 
 
 def _shown_again(
     poll: Poll,
-    lost: dict[str, tuple[Records, int]],
+    lost: dict[TopicIdPartition, tuple[Records, int]],
     begun: dict[tuple[str, int, str], int],
 ) -> Disagreement | None:
     partition = str(poll.place)
-    gone, event = lost.get(partition, (Records(), 0))
+    gone, event = lost.get(poll.place, (Records(), 0))
     if begun.get((poll.client, poll.session, partition), 0) <= event:
         return None
     if not gone.has(poll.epoch, poll.offset):

@@ -29,19 +29,22 @@ class Beside:
     """See the module.
 
     Attributes:
-        failed: what could not be done; the interpreter ends the run with it.
+        failed: what could not be done; the interpreter takes it from here. Where it does not pass
+            over such things, nothing is begun behind the first.
         begun: ids of the faults that began since the interpreter took them from here last.
         begun_us, ended_us: when faults began and ended, by id, from time 0.
+        added: faults that came to those of the scenario while it ran.
         without: what is left out; the rest then waits for its moment (``sim.running.without``).
     """
 
     acting: Acting
     scenario: Scenario
     without: Without | None = None
-    failed: str = ""
+    failed: list[str] = field(factory=list)
     begun: list[str] = field(factory=list)
     begun_us: dict[str, int] = field(factory=dict)
     ended_us: dict[str, int] = field(factory=dict)
+    added: tuple[Fault, ...] = ()
     _zero_us: int = 0
     _end_us: int = 0
     _to_begin: list[Fault] = field(factory=list)
@@ -64,6 +67,12 @@ class Beside:
             timeline = self.acting.world.timeline
             timeline.at(at_us, EventClass.CLIENT, origin, self._work, workload, 0)
 
+    def add(self, fault: Fault) -> None:
+        """One more fault, at a time that is to come (``sim.running.live``)."""
+        self.added = (*self.added, fault)
+        self._never_begun[fault.id] = None
+        self._await(fault, fault.start, self._to_begin, self._begin_fault)
+
     def never_begun(self) -> list[str]:
         """Ids of the faults whose time or moment has not come so far."""
         return list(self._never_begun)
@@ -77,6 +86,11 @@ class Beside:
         resting, self._resting = self._resting, []
         for workload, ordinal in resting:
             self._work(workload, ordinal)
+
+    @property
+    def _is_ended(self) -> bool:
+        """Something has failed that ends the run."""
+        return bool(self.failed) and not self.acting.passes_over
 
     # Faults ------------------------------------------------------------------------------------
 
@@ -143,16 +157,17 @@ class Beside:
                 self._end_fault(fault)
 
     def _begin_fault(self, fault: Fault) -> None:
-        if self.failed or self._is_over:
+        if self._is_ended or self._is_over:
             return
         self._never_begun.pop(fault.id, None)
         try:
             found = world_faults(self.acting.world, fault)
         except ValueError as error:
-            self.failed = f"fault {fault.id!r}: {error}"
+            self.failed.append(f"fault {fault.id!r}: {error}")
             return
         if not found:
-            self.failed = f"fault {fault.id!r} strikes nobody: its target names nobody now"
+            text = f"fault {fault.id!r} strikes nobody: its target names nobody now"
+            self.failed.append(text)
             return
         for each in found:
             self.acting.begin(fault.id, each, ())
@@ -173,7 +188,7 @@ class Beside:
         """One turn of a workload, and its next."""
         world, cluster = self.acting.world, self.acting.cluster
         stop_us = self._end_us if workload.stop_us is None else self._zero_us + workload.stop_us
-        if world.now_us >= stop_us or self.failed:
+        if world.now_us >= stop_us or self._is_ended:
             if workload.stop_us is None:
                 self._resting.append((workload, ordinal))
             return
@@ -206,8 +221,8 @@ class Beside:
                 client=workload.name,
             )
         except (VerbFailed, WorldError) as error:
-            self.failed = f"workload {workload.name!r}: {error}"
-            if self.without is None or workload.kind == "consumer":
+            self.failed.append(f"workload {workload.name!r}: {error}")
+            if not self.acting.passes_over or workload.kind == "consumer":
                 return
         assert workload.interval_us is not None
         at_us = world.now_us + workload.interval_us

@@ -34,6 +34,10 @@ PROMISES: Final = {
 """A promise, and the word under which its losses are counted."""
 
 
+Standing = tuple[Loss, int, tuple[str, ...]]
+"""A loss, how many of its records stay lost, and of which kinds these are."""
+
+
 @frozen
 class Tested:
     """What the run without the culprits of a loss has shown (``sim.blame.necessity``).
@@ -69,16 +73,19 @@ class Lost:
     is_covered: bool = False
 
 
-def lost_by_licence(judge: Judge, tested: Mapping[int, Tested]) -> list[Lost]:
+def lost_by_licence(
+    judge: Judge, tested: Mapping[int, Tested], more: Iterable[Standing] = ()
+) -> list[Lost]:
     """The losses that stand at the end, by licence, in the order of the table.
 
     Args:
         tested: by the number of the event that tells of the loss.
+        more: losses behind the end of the run, which nobody has tested.
     """
-    found: dict[str, list[tuple[Loss, int, tuple[str, ...]]]] = {}
-    for loss, records, kinds in judge.facts.standing_losses():
+    found: dict[str, list[Standing]] = {}
+    known = [(each, tested.get(each[0].told)) for each in judge.facts.standing_losses()]
+    for (loss, records, kinds), test in (*known, *((each, None) for each in more)):
         promises = tuple(name for name, kind in PROMISES.items() if kind in kinds)
-        test = tested.get(loss.told)
         if test is not None and test.outcome == "refuted":
             without = " and ".join(test.parts) or "nothing"
             rule = f"the run without {without} loses them all the same, so {loss.licence} is wrong"

@@ -9,7 +9,7 @@ Left out: which of several findings matters, and words for people (``sim.present
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,9 +17,11 @@ from attrs import frozen
 
 from sim.running.agreement import OracleFault
 from sim.running.scenario_run import Result, run_scenario
+from sim.running.verdicts import ILLEGAL
 from sim.scenario.model import Scenario
+from sim.scenario.problems import ScenarioError
 
-__all__ = ["KINDS", "Examined", "Finding", "Identity", "examine", "findings"]
+__all__ = ["KINDS", "Examined", "Finding", "Identity", "examine", "examined_by", "findings"]
 
 KINDS: Final[dict[str, str]] = {
     "invariant": "a rule of the protocol was violated, by its name",
@@ -96,8 +98,17 @@ def examine(scenario: Scenario, *, is_strict: bool = False, **options: Any) -> E
         ScenarioError: something in it is not built yet.
         KeyboardInterrupt: of the user.
     """
+    return examined_by(
+        lambda: run_scenario(scenario, is_strict=is_strict, **options), is_strict=is_strict
+    )
+
+
+def examined_by(run: Callable[[], Result], *, is_strict: bool = False) -> Examined:
+    """What is wrong with whatever runs, and how it ends."""
     try:
-        result = run_scenario(scenario, **options)
+        result = run()
+    except ScenarioError:
+        raise
     except OracleFault as error:
         text = str(error)
         return Examined((Finding("oracle", "disagreement", text),), None, error)
@@ -119,7 +130,7 @@ def findings(result: Result, *, is_strict: bool = False) -> Iterator[Finding]:
         if first is not None and (is_strict or not (broken.is_expected or broken.is_excused)):
             yield Finding("invariant", broken.name, str(first), first.event)
     for lost in verdict.lost:
-        is_bad = is_strict and lost.licence in ("ILLEGAL", "UNEXPLAINED")
+        is_bad = is_strict and lost.licence in ILLEGAL
         if is_bad or not lost.is_covered:
             event = min((loss.told for loss, _ in lost.losses), default=0)
             text = f"{lost.records} records lost: {lost.licence}"

@@ -4,11 +4,12 @@ A step begins at its time, behind another step or fault, or when the one before 
 done when its last effect is visible. A step that cannot act when its time has come ends the run;
 one that is not done by the end, or never began, fails it.
 
-The world boots first: brokers register and the topics get their leaders in the ``BOOT_US`` before
+The world boots first: brokers register and the topics get their leaders in the time ``boot`` before
 time 0 of the scenario, with which the trace begins to count.
 
-With something left out (``sim.running.without``) nothing ends a run but its budget: what cannot act
-is passed over.
+Where the scenario says ``when_impossible = "skip"``, what cannot act is passed over, and so is what
+is not done by the end: nothing ends a run but its budget. With something left out
+(``sim.running.without``) it is always so, and moments are kept besides.
 
 Left out: what a step does (``sim.running.acting``), what is expected, the verdict.
 """
@@ -16,6 +17,7 @@ Left out: what a step does (``sim.running.acting``), what is expected, the verdi
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, Final
 
@@ -33,14 +35,13 @@ from sim.running.without import Moments, Without
 from sim.scenario.actions import Start
 from sim.scenario.build import assignments_of
 from sim.scenario.durations import show_duration
-from sim.scenario.model import Scenario, Step
+from sim.scenario.model import BOOT_US, Scenario, Step
 from sim.timeline import EventClass
 from sim.trace.kinds import Kind
 from sim.world import World, WorldError
 
 __all__ = ["BOOT_US", "EVENTS_MAX", "Failure", "Interpreter"]
 
-BOOT_US: Final = 10_000_000
 EVENTS_MAX: Final = 5_000_000
 
 
@@ -72,7 +73,7 @@ class Interpreter:
     Attributes:
         failure: what ended the run; None while it goes on, or if nothing did.
         events_max: how many events there may be.
-        passed_over: what could not act in a run without something.
+        passed_over: what could not act, where that does not end the run.
     """
 
     def __init__(
@@ -99,22 +100,29 @@ class Interpreter:
         self._not_begun = {step.number: step for step in scenario.steps}
         self._reached: set[str] = set()
         self._without = without
+        self._passes_over = acting.passes_over
         self._begun_us: dict[int, int] = {}
         self._entered: set[int] = set()
         self._to_come: deque[tuple[int, int]] = deque()
         self._copied = _steps_to_copy(scenario)
         self._seen = 0
+        self._end_us = 0
 
     def moments(self) -> Moments:
         """When everything happened."""
-        end_us = self.world.now_us - self.world.trace.zero_us
-        return Moments(self._begun_us, self._beside.begun_us, self._beside.ended_us, end_us)
+        begun_us, ended_us = self._beside.begun_us, self._beside.ended_us
+        return Moments(self._begun_us, begun_us, ended_us, self._now_us)
+
+    @property
+    def _now_us(self) -> int:
+        """From time 0."""
+        return self.world.now_us - self.world.trace.zero_us
 
     # Running -----------------------------------------------------------------------------------
 
     def boot(self) -> None:
         """Bring the cluster up, with its topics; ends at time 0 of the scenario."""
-        cluster = self._acting.cluster
+        cluster, boot_us = self._acting.cluster, self.scenario.boot_us
         created = []
         try:
             self._go_on(0)
@@ -126,12 +134,14 @@ class Interpreter:
                         config=topic.config,
                     )
                 )
-            self._go_on(BOOT_US)
+            self._go_on(boot_us)
             for pending in created:
                 if self.failure is None:
                     pending.result()
         except (VerbFailed, WorldError) as error:
-            self._fail(0, f"the cluster did not come up in {BOOT_US // 1_000_000}s: {error}")
+            # There is nothing to go on with, whatever else is passed over.
+            text = f"the cluster did not come up in {show_duration(boot_us)}: {error}"
+            self.failure = self.failure or Failure(0, self._now_us, text)
 
     def _go_on(self, until_us: int) -> None:
         """Do everything that is due up to a time, unless the budget ends."""
@@ -146,6 +156,12 @@ class Interpreter:
 
     def run(self) -> None:
         """From time 0 to the end of the scenario, or to a failure."""
+        self.begin()
+        self.go_to(self._end_us)
+        self.end()
+
+    def begin(self) -> None:
+        """Time 0: all that has its time waits for it."""
         world, scenario = self.world, self.scenario
         zero_us, end_us = world.now_us, world.now_us + scenario.until_us
         if self._without is not None:
@@ -161,19 +177,44 @@ class Interpreter:
         if scenario.steps and scenario.steps[0].at_us is None and scenario.steps[0].after is None:
             self._enter(scenario.steps[0], zero_us)
         self._expectations.begin(zero_us, end_us)
+        self._end_us = end_us
+
+    def go_to(self, until_us: int, is_over: Callable[[], bool] | None = None) -> bool:
+        """Do everything that is due up to a time of the world, that included.
+
+        Args:
+            is_over: asked behind every entry; then the world stays where it is.
+
+        Returns:
+            Whether that time has come.
+        """
+        world = self.world
         while self.failure is None:
             due_us = world.next_us()
             if self._without is not None and self._begin_overdue(due_us):
                 continue
-            if due_us is None or due_us > end_us:
-                world.timeline.advance(end_us)
-                break
+            if due_us is None or due_us > until_us:
+                world.timeline.advance(until_us)
+                return True
             world.step()
             self._after_entry()
-            self._check_budget(end_us)
+            self._check_budget(until_us)
+            if is_over is not None and is_over():
+                return False
+        return False
+
+    def add(self, step: Step) -> None:
+        """One more step, behind all others, at a time that is to come (``sim.running.live``)."""
+        assert step.at_us is not None
+        self.scenario = evolve(self.scenario, steps=(*self.scenario.steps, step))
+        self._not_begun[step.number] = step
+        self._enter(step, self.world.trace.zero_us + step.at_us)
+
+    def end(self) -> None:
+        """The time is over: what is not done by now is not."""
         if self._without is not None:
             return
-        for begun in self._waiting[:1]:
+        for begun in self._waiting:
             self._fail(begun.step.number, f"not done by the end: {begun.progress.why()}")
         for step in self._not_begun.values():
             self._fail(step.number, self._why_not_begun(step))
@@ -202,8 +243,8 @@ class Interpreter:
         return f"never begun: {step.after!r} has not come about"
 
     def _fail(self, step: int, text: str) -> None:
-        failure = Failure(step, self.world.now_us - self.world.trace.zero_us, text)
-        if self._without is not None:
+        failure = Failure(step, self._now_us, text)
+        if self._passes_over:
             self.passed_over.append(failure)
         elif self.failure is None:
             self.failure = failure
@@ -298,10 +339,10 @@ class Interpreter:
                 self._beside.begun.clear()
             self._expectations.after_entry(first)
             self._seen = world.trace.count
-        if self._beside.failed:
-            self._fail(0, self._beside.failed)
-            if self._without is not None:
-                self._beside.failed = ""
+        for text in self._beside.failed:
+            self._fail(0, text)
+        if self._passes_over:
+            self._beside.failed.clear()
 
     def _look_at_steps(self) -> None:
         for begun in list(self._waiting):

@@ -17,9 +17,9 @@ from sim.liveness.outcome import Outcome
 from sim.running.agreement import OracleFault, anomalies_of, disagreements
 from sim.running.coverage import Tested
 from sim.running.expectations import Expectation
-from sim.running.interpreter import BOOT_US, EVENTS_MAX, Failure
-from sim.running.staging import stage
-from sim.running.verdicts import Verdict, verdict_of
+from sim.running.interpreter import EVENTS_MAX, Failure
+from sim.running.staging import Stage, stage
+from sim.running.verdicts import Verdict, strict, verdict_of
 from sim.running.without import Moments, Without
 from sim.scenario.build import options_of
 from sim.scenario.model import Scenario
@@ -31,7 +31,7 @@ from sim.world import World
 LossTest = Callable[[Scenario, int, Sequence[Loss], str], Mapping[int, Tested]]
 """Given a scenario, its seed, the losses and the digest of a run."""
 
-__all__ = ["LossTest", "Result", "header_of", "run_scenario"]
+__all__ = ["LossTest", "Result", "conclude", "header_of", "run_scenario"]
 
 
 @frozen
@@ -49,7 +49,8 @@ class Result:
             ended early.
         moments: when everything happened.
         sent: number of the step, and of its record from 0, by client and operation.
-        passed_over: what could not act in a run without something.
+        passed_over: what could not act, in a scenario that passes over such things or in a run
+            without something.
     """
 
     scenario: Scenario
@@ -84,6 +85,7 @@ def run_scenario(
     on_world: Callable[[World], None] | None = None,
     without: Without | None = None,
     tests_losses: LossTest | None = None,
+    is_strict: bool = False,
 ) -> Result:
     """Run a scenario (one variant, overrides applied) from its boot to its verdict.
 
@@ -96,6 +98,7 @@ def run_scenario(
         tests_losses: asked about the losses before the verdict: what runs without their culprits
             show, by the event that tells of each (``sim.blame``).
         without: what is left out; nothing is expected of such a run.
+        is_strict: nothing is excused because a guard is off or something is broken on purpose.
 
     Raises:
         ScenarioError: something in it is not built yet; nothing has happened.
@@ -107,10 +110,28 @@ def run_scenario(
     require_wired(scenario)
     seed = scenario.seed if seed is None else seed
     header = header_of(scenario, seed, version) if path is not None else None
-    trace = Trace(level, path=path, header=header, keeps_lines=keeps_lines, zero_us=BOOT_US)
+    trace = Trace(
+        level, path=path, header=header, keeps_lines=keeps_lines, zero_us=scenario.boot_us
+    )
     try:
-        return _run(
-            scenario, seed, trace, root, is_paranoid, events_max, on_world, without, tests_losses
+        played = stage(
+            scenario,
+            seed=seed,
+            trace=trace,
+            root=root,
+            is_paranoid=is_paranoid,
+            events_max=events_max,
+            on_world=on_world,
+            without=without,
+        )
+        played.play()
+        return conclude(
+            played,
+            seed=seed,
+            on_world=on_world,
+            without=without,
+            tests_losses=tests_losses,
+            is_strict=is_strict,
         )
     except BaseException as error:
         variant = "" if scenario.variant is None else f", variant {scenario.variant!r}"
@@ -124,28 +145,17 @@ def run_scenario(
         raise
 
 
-def _run(
-    scenario: Scenario,
+def conclude(
+    played: Stage,
+    *,
     seed: int,
-    trace: Trace,
-    root: Path | None,
-    is_paranoid: bool,
-    events_max: int,
-    on_world: Callable[[World], None] | None,
-    without: Without | None,
-    tests_losses: LossTest | None,
+    on_world: Callable[[World], None] | None = None,
+    without: Without | None = None,
+    tests_losses: LossTest | None = None,
+    is_strict: bool = False,
 ) -> Result:
-    played = stage(
-        scenario,
-        seed=seed,
-        trace=trace,
-        root=root,
-        is_paranoid=is_paranoid,
-        events_max=events_max,
-        on_world=on_world,
-        without=without,
-    )
-    played.play()
+    """Judge a stage on which the run is over; arguments and errors as for ``run_scenario``."""
+    scenario, trace = played.scenario, played.world.trace
     world, judge, expectations = played.world, played.judge, played.expectations
     beside, interpreter = played.beside, played.interpreter
     failure, ended_with = interpreter.failure, world.trace.count
@@ -154,6 +164,7 @@ def _run(
         # Before the judge finishes: it reports into the trace, and the copy goes on from here.
         liveness = judge_liveness(played, scenario.liveness, seed=seed, on_world=on_world)
     judge.finish()
+    liveness = None if liveness is None else liveness.beyond(judge.facts)
     if world.trace.count > ended_with:
         expectations.after_entry(ended_with + 1)
     expectations.finish(is_cut_short=failure is not None and failure.is_inconclusive)
@@ -162,6 +173,8 @@ def _run(
     if tests_losses is not None and judge.facts.losses():
         tested = tests_losses(scenario, seed, judge.facts.losses(), trace.digest())
     verdict = verdict_of(scenario, judge, expectations.all, failure, never_begun, liveness, tested)
+    if is_strict:
+        verdict = strict(verdict)
     violations = [each.plain() for each in judge.violations]
     losses = [each.plain() for each in judge.facts.losses()]
     anomalies = anomalies_of(world, judge, is_drained=False)
@@ -176,7 +189,7 @@ def _run(
         verdict,
         tuple(expectations.all),
         failure,
-        max(0, world.now_us - BOOT_US),
+        max(0, world.now_us - scenario.boot_us),
         interpreter.moments(),
         beside.acting.sent,
         tuple(interpreter.passed_over),

@@ -66,7 +66,8 @@ def stage(
         on_world(world)
     judge = Judge(world, is_paranoid=is_paranoid)
     world.kernel.recorder = Recorder()
-    acting = Acting(world, Cluster(world), passes_over=without is not None)
+    passes_over = without is not None or scenario.when_impossible == "skip"
+    acting = Acting(world, Cluster(world), passes_over=passes_over)
     acting.env = Observables(world, judge).names()
     expects = [each for each in scenario.expects if each.applies_to(scenario.variant)]
     expectations = Expectations(world, [] if without is not None else expects, acting.env)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from sim.checks.judge import Judge
 from sim.checks.violations import Violation
@@ -23,10 +23,21 @@ from sim.running.expectations import Expectation
 from sim.running.interpreter import Failure
 from sim.scenario.model import Scenario
 
-__all__ = ["ALIASES", "PROMISES", "Broken", "Verdict", "verdict_of"]
+__all__ = [
+    "ALIASES",
+    "ILLEGAL",
+    "PROMISES",
+    "Broken",
+    "Verdict",
+    "is_loose",
+    "strict",
+    "verdict_of",
+]
 
 ALIASES: Final = {"log-matching": ("committed-log-matching", "epoch-prefix")}
 """A name that stands for several invariants."""
+ILLEGAL: Final = ("ILLEGAL", "UNEXPLAINED")
+"""What no scenario can allow a loss under."""
 
 
 @frozen
@@ -92,10 +103,12 @@ def verdict_of(
     expectations = list(expectations)
     wanted = _wanted(expectations)
     lost, uncovered = coverage(
-        lost_by_licence(judge, tested or {}), expectations, wanted, is_loose=_is_loose(scenario)
+        lost_by_licence(judge, tested or {}, () if liveness is None else liveness.losses),
+        expectations,
+        wanted,
+        is_loose=is_loose(scenario),
     )
-    more = () if liveness is None else liveness.violations
-    broken = _broken(scenario, judge, wanted, lost, more)
+    broken = _broken(scenario, judge, wanted, lost, liveness)
     is_cut_short = failure is not None and failure.is_inconclusive
     names = {each.name for each in broken}
     missing = [f"breaks: {name} was not violated" for name in wanted if not _is_in(name, names)]
@@ -128,7 +141,21 @@ def verdict_of(
     )
 
 
-def _is_loose(scenario: Scenario) -> bool:
+def strict(verdict: Verdict) -> Verdict:
+    """The verdict where nothing is excused or broken on purpose: neither rules nor losses."""
+    broken = [each for each in verdict.broken if each.first is not None]
+    wrong = [f"{each.name} was violated" for each in broken if each.is_expected or each.is_excused]
+    wrong += [
+        f"{each.records} records were lost, {each.licence}"
+        for each in verdict.lost
+        if each.licence in ILLEGAL and each.is_covered
+    ]
+    if not wrong:
+        return verdict
+    return evolve(verdict, word="failed", reasons=(*verdict.reasons, *wrong))
+
+
+def is_loose(scenario: Scenario) -> bool:
     """A guard is off, or the truncation mode is an older one."""
     return scenario.cluster.truncation != "fetch" or not all(scenario.cluster.guards.values())
 
@@ -147,19 +174,22 @@ def _broken(
     judge: Judge,
     wanted: list[str],
     lost: list[Lost],
-    more: Iterable[Violation],
+    liveness: Outcome | None,
 ) -> list[Broken]:
     expected = {each for name in wanted for each in ALIASES.get(name, (name,))}
-    is_loose = _is_loose(scenario)
+    excuses = is_loose(scenario)
     by_name: dict[str, list[Violation]] = {}
-    for violation in (*judge.violations, *more):
+    behind = () if liveness is None else liveness.violations
+    for violation in (*judge.violations, *behind):
         by_name.setdefault(violation.check, []).append(violation)
     found = [
-        Broken(name, len(each), name in expected, is_loose, each[0])
+        Broken(name, len(each), name in expected, excuses, each[0])
         for name, each in by_name.items()
     ]
     for promise, word in PROMISES.items():
         count = judge.facts.lost(word)
+        for _, records, kinds in () if liveness is None else liveness.losses:
+            count += records if word in kinds else 0
         if count:
             is_covered = all(each.is_covered for each in lost if promise in each.promises)
             found.append(Broken(promise, count, promise in expected, is_covered))

@@ -8,8 +8,10 @@ Left out: steps and faults, which the interpreter carries out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
+
+from attrs import evolve
 
 from cluster.config import BrokerConfig, ControllerConfig, TopicConfig
 from cluster.guards import Guards
@@ -33,6 +35,7 @@ __all__ = [
     "cluster_config",
     "config_problem",
     "options_of",
+    "replica_name",
     "scheduler_of",
 ]
 
@@ -43,7 +46,16 @@ _PCT_ENTRIES: Final = 10_000
 
 def cluster_config(scenario: Scenario) -> ClusterConfig:
     """What ``World`` takes for this scenario."""
-    return _config_of(scenario.cluster)
+    found = _config_of(scenario.cluster)
+    if scenario.make_broker is not None:
+        found = evolve(found, make_broker=scenario.make_broker)
+    return found
+
+
+def replica_name(make_broker: Callable[..., Any]) -> str:
+    """``MODULE:NAME`` of whatever makes brokers, as the command line takes it."""
+    module = getattr(make_broker, "__module__", "")
+    return f"{module}:{getattr(make_broker, '__qualname__', repr(make_broker))}"
 
 
 def scheduler_of(scenario: Scenario, seed: int) -> Scheduler:
@@ -70,7 +82,10 @@ def assignments_of(topic: Topic | CreateTopic, brokers: int) -> tuple[tuple[str,
 
 def options_of(scenario: Scenario) -> dict[str, Any]:
     """Every effective option of ``[cluster]``, plain, for headers and reports."""
-    return dict(sorted(_options(scenario.cluster).items()))
+    found = _options(scenario.cluster)
+    if scenario.make_broker is not None:
+        found["replica"] = replica_name(scenario.make_broker)
+    return dict(sorted(found.items()))
 
 
 def _options(cluster: ClusterKeys) -> dict[str, Any]:

@@ -47,7 +47,7 @@ from sim.scenario.problems import (
 from sim.scenario.structuring import Structurer
 from sim.scenario.wholes import liveness_problems, whole_problems
 
-__all__ = ["Source", "check_document", "try_variants"]
+__all__ = ["Source", "check_document", "one_table", "try_variants"]
 
 _T = TypeVar("_T")
 _LISTS: Final[tuple[str, ...]] = ("topic", "variant", "workload", "fault", "step", "expect")
@@ -56,6 +56,8 @@ _TOP: Final = (*_HEAD, "cluster", "liveness", "sweep", *_LISTS)
 _TABLES_MAX: Final = 2_000
 _VARIED_MAX: Final = 50_000
 """Tables of a file times its variants: each variant is tried on all of them."""
+_STRUCTURER: Final = Structurer()
+"""One for all documents, one at a time: cattrs compiles a function for each class it meets."""
 
 
 @frozen
@@ -66,7 +68,6 @@ class Source:
         file: as messages call it.
         applied: values that come from elsewhere: from a variant or the command line.
         note: is added to where a problem is.
-        structurer: makes classes of tables, and is used again for variants.
     """
 
     file: str
@@ -74,7 +75,6 @@ class Source:
     places: Places
     applied: tuple[Applied, ...] = ()
     note: str = ""
-    structurer: Structurer = field(factory=Structurer)
 
     def problem(self, refusal: Refusal, document: Mapping[str, Any]) -> Problem:
         """A refusal with its place."""
@@ -185,8 +185,8 @@ def check_document(document: dict[str, Any], source: Source) -> Scenario:
         hint = f"allowed are {_VARIED_MAX // tables_count} for so many"
         refusal = Refusal(text, hint=hint, at=("variant",), is_key=True)
         raise ScenarioError([source.problem(refusal, document)])
-    source.structurer.names = gather(document)
-    check = _Check(document, source.structurer)
+    _STRUCTURER.names = gather(document)
+    check = _Check(document, _STRUCTURER)
     for key in [key for key in document if key not in _TOP][:REFUSALS_MAX]:
         refusal = no_such_key(key, _TOP)
         if key in ("steps", "topics", "variants", "workloads", "faults", "expects"):
@@ -243,6 +243,8 @@ def check_document(document: dict[str, Any], source: Source) -> Scenario:
         expects=expects,
         sweep=sweep,
         liveness=liveness,
+        boot_us=head.boot_us,
+        when_impossible=head.when_impossible,
         file=source.file,
         text=source.text,
         document=document,
@@ -251,6 +253,31 @@ def check_document(document: dict[str, Any], source: Source) -> Scenario:
 
 def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def one_table(document: dict[str, Any], key: str, structurer: Structurer) -> Step | Fault:
+    """The last table of a list, ``step`` or ``fault``, of a document that is growing.
+
+    What is wrong between it and the others is found when the whole is checked.
+
+    Args:
+        structurer: used for one table after the other.
+
+    Raises:
+        ScenarioError: what is wrong with it alone.
+    """
+    structurer.names = gather(document)
+    check = _Check(document, structurer)
+    at = len(document[key]) - 1
+    read = _step if key == "step" else _fault
+    found = read(check, document[key][at], at, 0)
+    if found is None:
+        problems = [
+            Problem("", 0, 0, 1, _where(each.at, document), each.text, each.hint, each.allowed)
+            for each in check.refused
+        ]
+        raise ScenarioError(problems)
+    return found
 
 
 def try_variants(scenario: Scenario, source: Source) -> None:

@@ -8,12 +8,14 @@ Left out: running it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from attrs import field, frozen
 
 from sim.scenario.action_kinds import ASSIGNMENTS, TOPIC_CONFIG, check_assignments
 from sim.scenario.actions import Action
+from sim.scenario.brief import brief
 from sim.scenario.cluster_keys import ClusterKeys
 from sim.scenario.expressions import Expression
 from sim.scenario.fault_kinds import Fault
@@ -48,6 +50,7 @@ from sim.scenario.names import (
 from sim.scenario.problems import Refusal
 
 __all__ = [
+    "BOOT_US",
     "EXPECT_FORMS",
     "Allowance",
     "Expect",
@@ -344,6 +347,9 @@ class Expect:
 
 # The whole ---------------------------------------------------------------------------------------
 
+BOOT_US: Final = 10_000_000
+"""By default."""
+
 
 @frozen(kw_only=True)
 class Head:
@@ -354,20 +360,32 @@ class Head:
     title: str = item(TITLE, "one line of what it is about", default="")
     until_us: int = item(Duration(1), "how long it runs")
     seed: int = item(Integer(0, 2**63 - 1), "of every draw", default=0)
+    boot_us: int = item(
+        Duration(1), "how long the cluster has to come up before time 0", default=BOOT_US
+    )
+    when_impossible: str = item(
+        Choice(("fail", "skip")),
+        "what a step or fault that cannot act does to the run: end it, or be passed over",
+        default="fail",
+    )
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, repr=False)
 class Scenario:
     """A whole scenario.
 
     Attributes:
         until_us: the run ends then.
+        boot_us: so long before time 0 the cluster begins to come up.
+        when_impossible: ``fail`` or ``skip``, of steps and faults that cannot act.
         variants: all of the file; ``variant`` is the one that has been applied, None for none.
         overrides: what the command line set, by path.
         expects: all of the file, or those of ``variant`` once one is applied.
         file: as the user named it.
         text: of the file.
         document: the plain tables, with everything applied that is applied; do not change it.
+        make_broker: makes the brokers' machines, as ``sim.cluster_config.BrokerFactory``; ours by
+            default. No file says it: who runs a scenario does, by ``evolve``.
     """
 
     schema: int
@@ -384,11 +402,21 @@ class Scenario:
     expects: tuple[Expect, ...]
     sweep: Sweep | None = None
     liveness: Liveness | None = None
+    boot_us: int = BOOT_US
+    when_impossible: str = "fail"
     variant: str | None = None
     overrides: tuple[tuple[str, Any], ...] = ()
     file: str = field(default="", eq=False)
-    text: str = field(default="", eq=False, repr=False)
-    document: dict[str, Any] = field(factory=dict, eq=False, repr=False)
+    text: str = field(default="", eq=False)
+    document: dict[str, Any] = field(factory=dict, eq=False)
+    make_broker: Callable[..., Any] | None = field(default=None, eq=False)
+
+    def __repr__(self) -> str:
+        return brief(self.document, self.seed)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython and Hypothesis print, who would go through the fields of any attrs class."""
+        printer.text(repr(self))
 
     def __deepcopy__(self, memo: object) -> Scenario:
         return self

@@ -33,6 +33,7 @@ __all__ = [
     "checked_id",
     "checked_title",
     "checked_topic",
+    "is_device",
     "partition_name",
     "slug",
 ]
@@ -266,7 +267,7 @@ def checked_name(value: object) -> str:
     """
     if not isinstance(value, str):
         raise Refusal(f"{seen(value)} is no name", hint="write it in quotes")
-    if _NAME.fullmatch(value) is None or _DEVICES.fullmatch(slug(value)):
+    if _NAME.fullmatch(value) is None or is_device(slug(value)):
         raise Refusal(
             f"{seen(value)} is no name",
             hint=_look_alike(value)
@@ -299,6 +300,11 @@ def checked_title(value: object) -> str:
 def slug(name: str) -> str:
     """The name as a folder's: ``Unclean ON`` is ``unclean-on``."""
     return _NO_SLUG.sub("-", name.lower()).strip(".-") or "x"
+
+
+def is_device(name: str) -> bool:
+    """Whether a slug is a name that Windows takes for a device."""
+    return _DEVICES.fullmatch(name) is not None
 
 
 def _look_alike(value: str) -> str:

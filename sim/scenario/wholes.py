@@ -2,7 +2,7 @@
 
 A step is impossible where that can be seen without running: a node that is down already crashes,
 a fault is healed that nobody began, or twice. Where the order of steps, or who is meant, is known
-at run time only, nothing is said here.
+at run time only, nothing is said here; nor where ``when_impossible = "skip"`` passes over them.
 
 Left out: what one table alone says.
 """
@@ -58,7 +58,7 @@ def whole_problems(
     found += _heals(document, names)
     found += _topics(document)
     found += _modes(cluster, faults)
-    is_certain = not any(isinstance(each, _ENDS) for each in faults)
+    is_certain = not _skips(document) and not any(isinstance(each, _ENDS) for each in faults)
     if is_certain and len(steps) == len(_tables(document, "step")):
         found += impossible_steps(steps)
     return found
@@ -103,6 +103,10 @@ def _tables(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         return []
     return [each if isinstance(each, dict) else {} for each in value]
+
+
+def _skips(document: Mapping[str, Any]) -> bool:
+    return document.get("when_impossible") == "skip"
 
 
 def _time(value: object) -> int | None:
@@ -188,7 +192,7 @@ def _topics(document: Mapping[str, Any]) -> list[Refusal]:
     names = [each.get("name") for each in _tables(document, "topic")]
     there = {each for each in names if isinstance(each, str)}
     steps = _tables(document, "step")
-    if any("after" in each for each in steps):
+    if _skips(document) or any("after" in each for each in steps):
         return found
     for at, step in enumerate(steps):
         made = step.get("create_topic")
@@ -284,7 +288,7 @@ def _heals(document: Mapping[str, Any], names: Names) -> list[Refusal]:
     found: list[Refusal] = []
     healed: dict[str, int] = {}
     steps = _tables(document, "step")
-    is_ordered = not any("after" in each for each in steps)
+    is_ordered = not _skips(document) and not any("after" in each for each in steps)
     known = sorted({*(i for i, a in names.actions.items() if a in HEALABLE), *names.faults})
     for at, step in enumerate(steps):
         if "heal" not in step:

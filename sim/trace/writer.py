@@ -11,7 +11,7 @@ Left out: what to emit (the world), pickling.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final
@@ -55,6 +55,8 @@ class Trace:
         level, zero_us: as given.
         count: how many events there are; the last one has this number.
         footer: how it ended; None until it is closed.
+        on_batch: told of the events of each batch, as ``emit`` had them, before they are digested;
+            it changes nothing. Copies tell nobody.
     """
 
     __slots__ = (
@@ -72,6 +74,7 @@ class Trace:
         "count",
         "footer",
         "level",
+        "on_batch",
         "wants_changes",
         "zero_us",
     )
@@ -94,6 +97,7 @@ class Trace:
         self.zero_us = zero_us
         self.count = 0
         self.footer: Footer | None = None
+        self.on_batch: Callable[[Sequence[_Raw]], None] | None = None
         self._check_every = check_every
         self._checks: list[bytes] = []
         self._next_check = check_every
@@ -106,7 +110,11 @@ class Trace:
         self._sink: _Sink | None = None
         if path is not None and header is not None:
             self._sink = _Sink(path)
-            self._sink.write(header.line())
+            try:
+                self._sink.write(header.line())
+            except BaseException:
+                self._sink.close()
+                raise
         self._flush_behind = min(BATCH_EVENTS_MAX, check_every)
         self.wants_changes = self._takes_lines() and self.level is Level.FULL
         """Whether ``attach`` does anything; where it does not, changes need not be derived."""
@@ -283,6 +291,8 @@ class Trace:
             raise ValueError("the trace is closed")
         data = b""
         if self._batch:
+            if self.on_batch is not None:
+                self.on_batch(self._batch)
             if self._takes_lines() and self.level is not Level.DIGEST:
                 lines, form = self._encoded()
                 if self._kept is not None:
