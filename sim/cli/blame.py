@@ -15,6 +15,7 @@ import click
 from sim.cli.console import color_option, make_console, say, shown
 from sim.cli.exits import Exit, UserError
 from sim.cli.files import complete_files, complete_variants
+from sim.cli.replicas import replica_option
 from sim.cli.words import command_line
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ Exit codes:
     metavar="N",
     help="So many runs without something, at most.",
 )
+@replica_option
 @click.option("--json", "is_json", is_flag=True, help="One JSON document on standard output.")
 @color_option
 def command(
@@ -71,6 +73,7 @@ def command(
     seed: int | None,
     sets: tuple[str, ...],
     budget: int,
+    replica: str | None,
     is_json: bool,
     color: str,
 ) -> int:
@@ -88,7 +91,7 @@ def command(
     from sim.cli.blamed_runs import FileProblems, blamed_run
 
     try:
-        asked = blamed_run(run, variant=variant, seed=seed, sets=sets)
+        asked = blamed_run(run, variant=variant, seed=seed, sets=sets, replica=replica)
     except FileProblems as error:
         from sim.cli.run import refuse
 

@@ -14,10 +14,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from sim.cli.console import shown
 from sim.cli.exits import UserError
+from sim.cli.replicas import replica_of
 from sim.cli.run_folders import RESULT, SCENARIO, TRACE
 from sim.cli.words import command_line
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from sim.scenario.model import Scenario
     from sim.scenario.problems import Problem
 
-__all__ = ["BlamedRun", "FileProblems", "blamed_run"]
+__all__ = ["BlamedRun", "FileProblems", "blamed_run", "possible_runs"]
 
 _BYTES_MAX: Final = 64 << 20
 _RUNS_MAX: Final = 10
@@ -50,6 +51,7 @@ class BlamedRun:
         digest, version: of that run, and of the Leaderfall that made it.
         events_max: what it had; None for the default.
         again: the words of the command that runs it.
+        is_strict: whether it excused nothing.
     """
 
     scenario: Scenario
@@ -58,15 +60,51 @@ class BlamedRun:
     version: str
     events_max: int | None
     again: tuple[str, ...]
+    is_strict: bool = False
 
 
 def blamed_run(
-    name: str, *, variant: str | None, seed: int | None, sets: Sequence[str]
+    name: str,
+    *,
+    variant: str | None,
+    seed: int | None,
+    sets: Sequence[str],
+    replica: str | None = None,
 ) -> BlamedRun:
     """The run that is meant.
 
     Args:
         variant, seed, sets: of a scenario file; a run folder has its own.
+        replica: what makes brokers, as ``MODULE:NAME``; of a run folder that which it had.
+
+    Raises:
+        UserError: there is no such run, or it cannot be made again.
+        FileProblems: the scenario file is wrong.
+    """
+    found = possible_runs(name, variant=variant, seed=seed, sets=sets, replica=replica)
+    if len(found) > 1:
+        names = ", ".join(shown(each.scenario.variant) for each in found)
+        raise UserError(
+            "The file has several variants; --variant names one.", f"There are {names}."
+        )
+    return found[0]
+
+
+def possible_runs(
+    name: str,
+    *,
+    variant: str | None,
+    seed: int | None,
+    sets: Sequence[str],
+    replica: str | None = None,
+) -> list[BlamedRun]:
+    """The runs that may be meant: one, or those of all variants of a file where none is named.
+
+    Args:
+        variant, seed, sets: of a scenario file; a run folder has its own.
+
+    Args:
+        variant, seed, sets, replica: as for ``blamed_run``.
 
     Raises:
         UserError: there is no such run, or it cannot be made again.
@@ -74,7 +112,7 @@ def blamed_run(
     """
     folder = _folder(name)
     if folder is None:
-        return _of_file(name, variant, seed, sets)
+        return _of_file(name, variant, seed, sets, replica)
     given = [
         option
         for option, value in (("--variant", variant), ("--seed", seed), ("--set", sets or None))
@@ -85,7 +123,7 @@ def blamed_run(
         raise UserError(
             f"{' and '.join(given)} {verb} with a scenario file; this is a run, which has its own."
         )
-    return _of_folder(folder)
+    return [_of_folder(folder, replica)]
 
 
 # Run folders -------------------------------------------------------------------------------------
@@ -145,7 +183,7 @@ def _footer_digest(path: Path) -> str:
     return reader.footer.digest
 
 
-def _of_folder(folder: Path) -> BlamedRun:
+def _of_folder(folder: Path, replica: str | None) -> BlamedRun:
     from sim.scenario.effective import effective
     from sim.scenario.problems import ScenarioError
     from sim.scenario.reading import parse_scenario
@@ -156,6 +194,12 @@ def _of_folder(folder: Path) -> BlamedRun:
     if digest is None:
         verdict = shown(document.get("verdict"))
         raise UserError(f'The run in "{shown(folder)}" broke off ({verdict}): it has no verdict.')
+    if document.get("replica") != replica:
+        # No file may say which code is run.
+        raise UserError(
+            f'The run in "{shown(folder)}" had the brokers of '
+            f"{shown(document.get('replica') or 'Leaderfall')}; --replica must name the same."
+        )
     overrides = _overrides(document)
     is_seed = type(seed) is int and 0 <= seed <= _SEED_MAX
     is_known = isinstance(variant, str | None) and is_seed and isinstance(digest, str)
@@ -171,6 +215,7 @@ def _of_folder(folder: Path) -> BlamedRun:
         )
     except ScenarioError as error:
         raise FileProblems(error.problems) from None
+    scenario = evolve(scenario, make_broker=replica_of(replica))
     events_max = document.get("events_max")
     return BlamedRun(
         scenario,
@@ -179,6 +224,7 @@ def _of_folder(folder: Path) -> BlamedRun:
         shown(document.get("leaderfall")),
         events_max if type(events_max) is int and events_max > 0 else None,
         ("leaderfall", "show", str(folder)),
+        document.get("is_strict") is True,
     )
 
 
@@ -232,7 +278,9 @@ def _overrides(document: dict[str, Any]) -> list[tuple[str, Any]] | None:
 # Scenario files ----------------------------------------------------------------------------------
 
 
-def _of_file(name: str, variant: str | None, seed: int | None, sets: Sequence[str]) -> BlamedRun:
+def _of_file(
+    name: str, variant: str | None, seed: int | None, sets: Sequence[str], replica: str | None
+) -> list[BlamedRun]:
     from sim.cli.files import read_all, scenario_paths
     from sim.cli.orders import Settings, orders_of, parse_overrides
 
@@ -248,10 +296,15 @@ def _of_file(name: str, variant: str | None, seed: int | None, sets: Sequence[st
     problems = [*problems, *wrong, *more]
     if problems:
         raise FileProblems(problems)
-    if len(orders) > 1:
-        names = ", ".join(shown(each.scenario.variant) for each in orders)
-        raise UserError(
-            "The file has several variants; --variant names one.", f"There are {names}."
+    make_broker, settings = replica_of(replica), Settings(replica=replica)
+    return [
+        BlamedRun(
+            order.of_replica(make_broker).scenario,
+            None,
+            None,
+            "",
+            None,
+            tuple(order.words(settings)),
         )
-    order = orders[0]
-    return BlamedRun(order.scenario, None, None, "", None, tuple(order.words(Settings())))
+        for order in orders
+    ]

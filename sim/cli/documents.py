@@ -77,6 +77,8 @@ def _head(order: Order, settings: Settings) -> dict[str, Any]:
         "level": settings.level,
         "disk": settings.disk,
         "events_max": settings.events_max,
+        **({"is_strict": True} if settings.is_strict else {}),
+        **({} if settings.replica is None else {"replica": settings.replica}),
         "replay": order.replay(settings),
     }
 
@@ -95,6 +97,10 @@ def document_of(order: Order, settings: Settings, result: Result) -> dict[str, A
         "events": result.trace.count,
         "virtual_us": result.end_us,
         "failure": _failure(result),
+        "passed_over": [
+            {"step": each.step or None, "t_us": each.t_us, "text": each.text}
+            for each in result.passed_over
+        ],
         "expectations": [_expectation(each) for each in result.expectations],
         "broken": [
             {

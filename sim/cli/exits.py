@@ -29,7 +29,7 @@ EXIT_DOCS: Final[dict[Exit, str]] = {
     Exit.FAILED: "an expectation or an invariant failed",
     Exit.USAGE: "bad usage, or a scenario file that is wrong; nothing was run",
     Exit.INCONCLUSIVE: "the run could not end within its budget",
-    Exit.NOT_DETERMINISTIC: "a run that was made again differed (--twice, blame)",
+    Exit.NOT_DETERMINISTIC: "a run that was made again differed (--twice, blame, shrink)",
     Exit.INTERNAL: "a defect of Leaderfall",
     Exit.INTERRUPTED: "interrupted",
 }

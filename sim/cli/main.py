@@ -29,6 +29,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "scenarios": ("sim.cli.scenarios", "The scenario files that come with Leaderfall."),
     "show": ("sim.cli.show", "Show a trace: one line an event, one column a node."),
     "blame": ("sim.cli.blame", "Say which faults and steps a loss or a violation takes."),
+    "shrink": (
+        "sim.cli.shrink",
+        "Make a failing scenario small: the same failure with less in it.",
+    ),
     "explain": ("sim.cli.explain", "Explain a name that files, reports or traces use."),
     "doctor": ("sim.cli.doctor", "Check this installation."),
     "completion": ("sim.cli.completion", "Print a script that completes commands in your shell."),

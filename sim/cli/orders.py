@@ -5,7 +5,7 @@ Left out: carrying orders out (``sim.cli.runs``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +23,14 @@ __all__ = ["Order", "Settings", "orders_of", "parse_overrides"]
 
 @frozen(kw_only=True)
 class Settings:
-    """How to run; none of it changes a digest.
+    """How to run; none of it but ``replica`` changes a digest.
 
     Attributes:
         disk: ``real`` for broker directories in the run folder, or ``memory``.
         level: of the trace.
         is_live: a file without ``[liveness]`` is asked for it, too.
+        is_strict: a guard that is off excuses nothing.
+        replica: what makes brokers, as ``MODULE:NAME``; None for ours.
         events_max: a run ends inconclusively behind so many events; None for the default.
     """
 
@@ -36,6 +38,8 @@ class Settings:
     disk: str = "real"
     level: str = "full"
     is_live: bool = False
+    is_strict: bool = False
+    replica: str | None = None
     is_paranoid: bool = False
     events_max: int | None = None
 
@@ -67,6 +71,10 @@ class Order:
         scenario = self.scenario
         return evolve(self, scenario=evolve(scenario, liveness=scenario.liveness or Liveness()))
 
+    def of_replica(self, make_broker: Callable[..., Any] | None) -> Order:
+        """The same with brokers of the user's own; None for ours."""
+        return evolve(self, scenario=evolve(self.scenario, make_broker=make_broker))
+
     def words(self, settings: Settings) -> list[str]:
         """The command that does it again."""
         words = ["leaderfall", "run", self.file, "--seed", str(self.scenario.seed)]
@@ -85,6 +93,10 @@ class Order:
                 words += [option, value]
         if settings.is_live:
             words.append("--liveness")
+        if settings.is_strict:
+            words.append("--strict")
+        if settings.replica is not None:
+            words += ["--replica", settings.replica]
         if settings.events_max is not None:
             words += ["--events-max", str(settings.events_max)]
         return [*words, *(["--paranoid"] if settings.is_paranoid else [])]

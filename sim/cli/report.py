@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
     from sim.cli.orders import Settings
     from sim.cli.ran import Ran
+    from sim.present.losses import LossTold
     from sim.present.story import Story
 
 __all__ = ["print_run", "print_summary"]
 
 _CHAINS_MAX: Final = 6
+_PASSED_OVER_MAX: Final = 6
 _BROKERS_SHOWN: Final = 9
 _WORDS: Final = {
     Exit.OK: ("passed", "bold green"),
@@ -54,6 +56,7 @@ def print_run(
     if story is not None:
         _print_story(console, story, is_verbose=is_verbose)
     if ran.result is not None:
+        _print_passed_over(console, ran, is_verbose=is_verbose)
         _print_expectations(console, ran, story)
         _print_broken(console, ran, story, is_verbose=is_verbose)
         _print_liveness(console, ran)
@@ -167,6 +170,25 @@ def _print_story(console: Console, story: Story, *, is_verbose: bool) -> None:
         print_strips(console, found)
 
 
+def _print_passed_over(console: Console, ran: Ran, *, is_verbose: bool) -> None:
+    """What could not act, where the scenario says that this ends no run."""
+    from sim.present.words import seconds
+
+    assert ran.result is not None
+    found = ran.result.passed_over
+    if not found:
+        return
+    _section(console, "What was passed over")
+    listed = found if is_verbose else found[:_PASSED_OVER_MAX]
+    for each in listed:
+        where = f"step {each.step}, " if each.step else ""
+        text = f"- {where}{seconds(each.t_us)}: {shown(each.text)}"
+        print_wrapped(console, text, 4, first=2)
+    if len(found) > len(listed):
+        more = f"(and {len(found) - len(listed)} more; -v shows all)"
+        print_wrapped(console, more, 2, style="dim")
+
+
 # Expectations ------------------------------------------------------------------------------------
 
 
@@ -268,13 +290,13 @@ def _print_broken(console: Console, ran: Ran, story: Story | None, *, is_verbose
         _section(console, "What was broken")
         for each in verdict.broken:
             _print_one_broken(console, each)
-    if story is not None and verdict.lost:
+    told = [] if story is None or not verdict.lost else _told_losses(story)
+    # What is lost behind the end of the run is told with its recovery.
+    if told:
         from sim.cli.report_losses import print_losses
-        from sim.present.losses import told_losses
 
         _section(console, "What was lost")
         covered = {each.licence: each.is_covered for each in verdict.lost}
-        told = told_losses(story)
         print_losses(console, told, covered, verdict.tested, is_verbose=is_verbose)
     if story is not None and story.findings:
         _print_chains(console, story, sys.maxsize if is_verbose else _CHAINS_MAX)
@@ -282,6 +304,12 @@ def _print_broken(console: Console, ran: Ran, story: Story | None, *, is_verbose
         _section(console, "What is not judged yet")
         for text in verdict.unjudged:
             print_wrapped(console, f"- {shown(text)}", 4, first=2)
+
+
+def _told_losses(story: Story) -> list[LossTold]:
+    from sim.present.losses import told_losses
+
+    return list(told_losses(story))
 
 
 def _print_one_broken(console: Console, each: Any) -> None:

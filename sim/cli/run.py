@@ -21,6 +21,7 @@ from sim.cli.files import (
     read_all,
     scenario_paths,
 )
+from sim.cli.replicas import replica_of, replica_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,6 +104,8 @@ Of several runs the worst counts, in the order 70, 4, 1, 3, 2, 0."""
     is_flag=True,
     help="Ask whether the cluster recovers behind the run; a file's [liveness] says how.",
 )
+@click.option("--strict", "is_strict", is_flag=True, help="Excuse nothing because a guard is off.")
+@replica_option
 @click.option("--paranoid", "is_paranoid", is_flag=True, help="Every check at every event: slow.")
 @click.option(
     "--events-max",
@@ -126,6 +129,8 @@ def command(
     level: str,
     out: str,
     is_live: bool,
+    is_strict: bool,
+    replica: str | None,
     is_paranoid: bool,
     events_max: int | None,
     is_quiet: bool,
@@ -147,10 +152,14 @@ def command(
         disk=disk,
         level=level,
         is_live=is_live,
+        is_strict=is_strict,
+        replica=replica,
         is_paranoid=is_paranoid,
         events_max=events_max,
     )
+    make_broker = replica_of(replica)
     orders, problems = _orders(files, seed, variants, sets)
+    orders = [each.of_replica(make_broker) for each in orders]
     orders = [each.live() for each in orders] if is_live else orders
     if problems:
         return refuse(problems, color, is_json=is_json)

@@ -89,6 +89,7 @@ def _run(order: Order, settings: Settings, folder: RunFolder) -> Result:
         is_paranoid=settings.is_paranoid,
         events_max=settings.events_max or EVENTS_MAX,
         tests_losses=tested,
+        is_strict=settings.is_strict,
     )
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sim.cli.orders import Settings
 from sim.cli.ran import Ran, Second
 from sim.cli.run_folders import TRACE
 
-__all__ = ["run_again"]
+__all__ = ["fresh_process", "other_hash_seed", "run_again"]
 
 _HASH_SEEDS = 1 << 32
 
@@ -25,16 +26,8 @@ _HASH_SEEDS = 1 << 32
 def run_again(first: Ran, settings: Settings) -> None:
     """Run it again, and put what came of it into ``first``; a difference is exit code 4."""
     assert first.folder is not None
-    hash_seed = _other_hash_seed()
-    # -P: a folder named cluster/ where the user stands must not come before ours.
-    command = [sys.executable, "-P", "-m", "sim.cli", *first.order.words(settings)[1:]]
-    done = subprocess.run(
-        [*command, "--json", "-q"],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": _python_path()},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
+    hash_seed = other_hash_seed()
+    done = fresh_process([*first.order.words(settings)[1:], "--json", "-q"], hash_seed)
     found = _read(done.stdout)
     if found is None or found.get("folder") is None:
         said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-8:]
@@ -53,7 +46,19 @@ def run_again(first: Ran, settings: Settings) -> None:
         first.code = Exit.NOT_DETERMINISTIC
 
 
-def _other_hash_seed() -> str:
+def fresh_process(words: Sequence[str], hash_seed: str) -> subprocess.CompletedProcess[bytes]:
+    """A command of ours in a process of its own, to its end."""
+    # -P: a folder named cluster/ where the user stands must not come before ours.
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "sim.cli", *words],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": _python_path()},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+
+
+def other_hash_seed() -> str:
     """One that this process surely does not have."""
     own = os.environ.get("PYTHONHASHSEED", "random")
     return str((int(own) + 1) % _HASH_SEEDS) if own.isascii() and own.isdigit() else "1"

@@ -1,0 +1,65 @@
+"""``--replica MODULE:NAME``: brokers of the user's own, instead of ours.
+
+Only this option names code; no scenario file or run folder does. The folder in which the command is
+given comes first where modules are looked for, as with ``python -m``.
+
+Left out: what such a broker is (``sim.cluster_config.BrokerFactory``).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from sim.cli.console import shown
+from sim.cli.exits import UserError
+
+__all__ = ["replica_of", "replica_option"]
+
+
+def replica_option(command: Any) -> Any:
+    """``--replica``, for commands that run."""
+    return click.option(
+        "--replica",
+        metavar="MODULE:NAME",
+        help="A broker class of yours to run instead of Leaderfall's; its module is imported.",
+    )(command)
+
+
+def replica_of(text: str | None) -> Callable[..., Any] | None:
+    """What makes brokers; None where nothing is named.
+
+    Raises:
+        UserError: it cannot be imported, or makes nothing.
+    """
+    if text is None:
+        return None
+    module, colon, name = text.partition(":")
+    if not colon or not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        raise UserError(
+            f'--replica "{shown(text)}" names no class.',
+            "Write MODULE:NAME, as my_module:MyBroker.",
+        )
+    found: Any = _module(module)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise UserError(f'--replica: "{shown(module)}" has no "{shown(name)}".')
+        found = getattr(found, part)
+    if not callable(found):
+        kind = type(found).__name__
+        raise UserError(f'--replica: "{shown(text)}" is a {kind}; it must make brokers.')
+    return found  # type: ignore[no-any-return]
+
+
+def _module(name: str) -> Any:
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - it is the user's module, and may fail in any way
+        said = f"{type(error).__name__}: {shown(error)}"
+        raise UserError(f'--replica: "{shown(name)}" cannot be imported: {said}') from None
