@@ -1,8 +1,8 @@
 """Hypothesis profiles and fixtures shared by all tests.
 
-No profile has a deadline or a health check of speed: a test never depends on the wall clock. By
-default the same code draws the same examples on every machine (``fixed``); searching for new ones
-is what ``--hypothesis-profile`` ``random`` and ``nightly`` are for.
+The profiles are those of ``sim.testing``. By default the same code draws the same examples on
+every machine (``ci``); searching for new ones is what ``--hypothesis-profile`` ``dev`` and
+``nightly`` are for.
 """
 
 from __future__ import annotations
@@ -12,23 +12,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
+
+from sim.testing import register_profiles
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Hypothesis derandomizes its own default where CI is set; a nightly run there must still be random.
-_UNTIMED = settings(
-    deadline=None,
-    derandomize=False,
-    max_examples=100,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-
-settings.register_profile("fixed", _UNTIMED, derandomize=True, database=None)
-settings.register_profile("random", _UNTIMED)
-settings.register_profile("nightly", _UNTIMED, max_examples=5_000)
-settings.load_profile("fixed")
+register_profiles()
+settings.load_profile("ci")
 
 # Who starts the tests in the background, or under nohup, hands down signals that are ignored, and
 # programs that the tests start and end would ignore them, too.

@@ -28,7 +28,9 @@ CATTRS = "cattrs is imported only where scenario files become data"
 DATA = "scenario files know nothing of a running world"
 HISTORIES = "histories know clients only: no broker, no controller, no log, no world"
 TERMINALS = "click is imported only by the command line, rich there and where stories are printed"
-FLOORS = "cli -> blame -> running and present -> checks and scenario -> the world -> trace"
+FLOORS = (
+    "cli -> shrinking -> blame -> running and present -> checks and scenario -> the world -> trace"
+)
 TOOLS = "hypothesis, pytest and textual are imported only where they are the subject"
 
 REFUSED = [
@@ -77,6 +79,7 @@ REFUSED = [
     ("storage/a.py", "import rich", TERMINALS),
     ("sim/running/a.py", "import sim.cli", FLOORS),
     ("sim/running/a.py", "import sim.blame", FLOORS),
+    ("sim/blame/a.py", "import sim.shrinking", FLOORS),
     ("sim/present/a.py", "from sim import cli", FLOORS),
     ("sim/histories/a.py", "import sim.checks", FLOORS),
     ("sim/checks/a.py", "import sim.histories", FLOORS),
@@ -120,7 +123,7 @@ def _plant(root: Path, files: dict[str, str]) -> None:
         (root / package).mkdir()
         (root / package / "__init__.py").touch()
     # Contracts name them, so they must be there.
-    for package in ("blame", "checks", "cli", "histories", "scenario"):
+    for package in ("blame", "checks", "cli", "histories", "scenario", "shrinking"):
         (root / "sim" / package).mkdir()
         (root / "sim" / package / "__init__.py").touch()
     for name in (*KNOWN, *FORBIDDEN):

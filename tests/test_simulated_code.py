@@ -24,11 +24,15 @@ from tests.set_order import Definitions, unsorted_uses
 RIM: dict[str, tuple[frozenset[str], str]] = {
     "sim/baton*.py": (frozenset({"collector", "task"}), "runs user code, and sees where it waits"),
     "sim/cli*": (frozenset({"chance", "clock", "host", "task"}), "talks to people"),
+    "sim/failures.py": (frozenset({"chance", "host"}), "writes files for people"),
+    "sim/pytest_plugin/*": (frozenset({"host", "task"}), "talks to pytest, and runs user code"),
     "sim/scripts.py": (frozenset({"task"}), "user code is coroutines, one runs at a time"),
     "sim/state_keys.py": (frozenset({"identity"}), "tells what it has met, and writes none of it"),
+    "sim/testing/failing.py": (frozenset({"host"}), "asks pytest for the name of the test"),
     "sim/tui*": (frozenset({"clock", "host", "task"}), "talks to people"),
     "storage/disk.py": (frozenset({"host"}), "is the operating system's face"),
     "storage/experiment.py": (frozenset({"chance"}), "a demonstration in a temporary folder"),
+    "storage/values.py": (frozenset({"identity"}), "what is copied is known so, to ``copy`` alone"),
 }
 
 # (module, source of the set) -> why its order shows nowhere.

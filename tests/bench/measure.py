@@ -42,6 +42,7 @@ class Scale:
         segments: how many segments the log has whose opening is timed.
         batches: how many batches the log has that is truncated.
         sim_messages: messages delivered in the smaller of two worlds that show growth.
+        worlds: how many drawn worlds of each envelope are run.
     """
 
     name: str
@@ -52,11 +53,12 @@ class Scale:
     segments: int
     batches: int
     sim_messages: int
+    worlds: int
 
 
-FULL = Scale("full", 0.75, 0.001, 32 << 20, 1 << 30, 1_000, 3_000, 20_000)
-QUICK = Scale("quick", 0.045, 0.001, 8 << 20, 128 << 20, 1_000, 3_000, 4_000)
-TINY = Scale("tiny", 0.0, 0.0, 64 << 10, 1 << 20, 5, 20, 200)
+FULL = Scale("full", 0.75, 0.001, 32 << 20, 1 << 30, 1_000, 3_000, 20_000, 20)
+QUICK = Scale("quick", 0.045, 0.001, 8 << 20, 128 << 20, 1_000, 3_000, 4_000, 5)
+TINY = Scale("tiny", 0.0, 0.0, 64 << 10, 1 << 20, 5, 20, 200, 1)
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,16 @@ import json
 import math
 import sys
 from itertools import groupby
+from time import thread_time
 from typing import Any
 
 import pytest
 
 from tests.bench import __main__ as command
-from tests.bench import peers, sim, sim_peers, storage
+from tests.bench import peers, sim, sim_peers, storage, worlds
 from tests.bench.measure import TINY, Scale, Subject, race
 from tests.bench.report import Figure, Report, Row, above, at_least, below, rated, timed
+from tests.bench.stopwatch import Stopwatch
 
 GROUPS = "encode decode append replicate truncate recovery fetch open memory".split()
 JUDGED = {"encode", "append", "truncate", "recovery", "fetch", "open", "memory"}
@@ -137,6 +139,52 @@ def test_the_sim_bench_gives_every_row_with_its_figure_or_why_there_is_none() ->
     assert sum(row.budget is not None for row in report.rows) == 6
     for row in report.rows[: len(sim_peers.SIMULATORS)]:
         assert row.ours is None or row.ratio
+
+
+@pytest.mark.slow
+def test_the_worlds_bench_gives_rates_and_parts_of_both_envelopes() -> None:
+    report = Report(lambda line: None)
+    command.run("worlds", TINY, report)
+    groups = [group for group, _ in groupby(row.group for row in report.rows)]
+    assert groups == [
+        "recoverable",
+        "recoverable, parts",
+        "unrestricted",
+        "unrestricted, parts",
+    ]
+    assert sum(row.budget is not None for row in report.rows) == 2
+    parts = [row for row in report.rows if row.group == "recoverable, parts"]
+    assert [row.what for row in parts] == list(worlds.PARTS)
+    took = {row.what: row.ours.value for row in parts if row.ours is not None}
+    assert all(took[part] > 0 for part in ("parsing", "boot", "run", "judging", "trace"))
+
+
+def test_a_stopwatch_gives_each_part_its_own_time_and_leaves_functions_as_they_were() -> None:
+    class Works:
+        def outer(self) -> None:
+            _work_for(0.02)
+            self.inner()
+
+        def inner(self) -> None:
+            _work_for(0.01)
+
+    before = dict(vars(Works))
+    parts = {"outer": [(Works, "outer")], "inner": [(Works, "inner")]}
+    apart, whole = Stopwatch(parts), Stopwatch(parts, {"outer": []})
+    for watch in (apart, whole):
+        with watch.watching():
+            Works().outer()
+    assert dict(vars(Works)) == before
+    assert apart.took_s["inner"] >= 0.01
+    assert apart.took_s["outer"] >= 0.02
+    assert whole.took_s["inner"] == 0
+    assert whole.took_s["outer"] >= 0.03
+
+
+def _work_for(seconds: float) -> None:
+    until = thread_time() + seconds
+    while thread_time() < until:
+        pass
 
 
 def test_a_simulator_that_is_absent_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -557,6 +557,18 @@ def test_cuts_and_partitions_heal_by_name_or_all_at_once() -> None:
     assert len(events(world, Kind.HEAL)) == 3
 
 
+def test_a_cut_has_every_link_from_one_of_these_to_one_of_those() -> None:
+    world, cluster = led_world()
+    cluster.cut("b1", ["b2", "b3"])
+    cluster.cut(["b1", "b2"], ["b1", "b3"], both=True)
+    one, two = (each.args["target"] for each in events(world, Kind.FAULT))
+    assert one == [["b1", "b2"], ["b1", "b3"]]
+    there = [["b1", "b3"], ["b2", "b1"], ["b2", "b3"]]
+    assert two == [*there, *(each[::-1] for each in there)]
+    with pytest.raises(WorldError, match="link is from 'b1', 'b1' to itself"):
+        cluster.cut(["b1", "b1"], "b1")
+
+
 def test_a_cut_only_stops_what_it_names() -> None:
     world, cluster = led_world(topic={"min.insync.replicas": "1"})
     cluster.cut("b1", "b2", only=["FetchResponse"])

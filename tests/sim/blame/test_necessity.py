@@ -131,6 +131,59 @@ def test_under_which_licence_they_are_lost_otherwise_decides(
     assert _tested(known, "L2", "cut-3").outcome == outcome
 
 
+# Why the lead moved ------------------------------------------------------------------------------
+
+QUICK = """
+writeback = "off"
+[cluster.config]
+"broker.session.timeout.ms" = 2000
+"broker.heartbeat.interval.ms" = 500
+"leader.imbalance.check.interval.seconds" = 5
+"""
+PAIR = '[[topic]]\nname = "orders"\nreplicas = [["b1", "b2"]]\n'
+# Three records that nobody has fetched when the lead goes back to the preferred replica, at 10s.
+UNFETCHED = (
+    'at = "9s"; cut = { from = "LEADER", to = "OTHER", only = ["FetchResponse"] }',
+    'at = "9500ms"; produce = { to = "orders-0", count = 3, acks = "1" }',
+)
+
+
+def _moved(*steps: str) -> Trial:
+    """The only loss of a run, with the culprits that the ledger names."""
+    known = scenario(*steps, topic=PAIR, cluster=QUICK, until="20s")
+    (found,) = necessity(known).tested
+    assert found.loss.licence == "L0"
+    assert (found.outcome, found.is_coarse) == ("confirmed", False)
+    return found
+
+
+def _unfetched(leader: str, other: str) -> list[str]:
+    return [each.replace("LEADER", leader).replace("OTHER", other) for each in UNFETCHED]
+
+
+def test_the_lead_goes_back_because_something_had_moved_it_away() -> None:
+    away = ('id = "away"; at = "6s"; shutdown = "b1"', 'start = "b1"')
+    assert _moved(*away, *_unfetched("b2", "b1")).parts == ("away",)
+
+
+def test_the_lead_goes_to_who_is_preferred_since_a_reassignment() -> None:
+    turn = 'id = "turn"; at = "6s"; reassign = { partition = "orders-0", replicas = ["b2", "b1"] }'
+    assert _moved(turn, *_unfetched("b1", "b2")).parts == ("turn",)
+
+
+def test_what_ended_the_last_lead_counts_though_others_were_elected_since() -> None:
+    """b2 is elected and fenced in its sleep, and elected again when it is awake."""
+    found = _moved(
+        'at = "3s"; cut = { from = "b1", to = "b2", only = ["FetchResponse"] }',
+        'at = "4s"; produce = { to = "orders-0", count = 3, acks = "1" }',
+        'id = "kill"; at = "5s"; crash = { node = "b1", how = "process" }',
+        'id = "sleep"; at = "5600ms"; pause = "b2"',
+        'at = "12s"; resume = "b2"',
+    )
+    assert found.loss.leader_epoch == 3
+    assert "kill" in found.parts
+
+
 # All of them -------------------------------------------------------------------------------------
 
 LOSING = (

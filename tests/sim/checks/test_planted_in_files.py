@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.config import BrokerConfig
 from sim.cluster_config import DiskConfig
 from sim.disk_faults import DiskFault
 from sim.faults import DiskCallFault
@@ -54,6 +55,65 @@ def test_a_batch_that_stands_there_twice() -> None:
     file.close()
     stage.world.run_for(3 * SECOND_US)
     assert stage.found("offsets-increase").kind == "disorder"
+
+
+@pytest.mark.parametrize("shift_records", [4, 2])
+def test_a_whole_batch_that_a_disk_puts_in_the_place_of_another_is_damage(
+    shift_records: int,
+) -> None:
+    stage = Stage(topic={})
+    frames = stage.frames("b1")
+    shift = -sum(map(len, frames[-shift_records:]))
+    fault = DiskFault(id="f", kind="misdirected-write", path=".log", times=1, shift_bytes=shift)
+    schedule(
+        stage.world,
+        [Planned(DiskCallFault(id="f", node="b1", fault=fault), stage.world.now_us, None)],
+    )
+    stage.world.run_for(1)
+    stage.cluster.produce("orders", [b"p1-9"]).wait()
+    stage.world.run_for(3 * SECOND_US)
+    place = next(iter(stage.judge.scene.ledgers.values())).places["b1"]
+    assert list(place.mirror.damaged) == [len(frames) - shift_records]
+    assert stage.judge.finish() == []
+
+
+@pytest.mark.parametrize("how", ["kept", "lost"])
+def test_a_batch_in_the_place_of_another_stays_damage_when_the_process_ends(how: str) -> None:
+    stage = Stage(topic={})
+    shift = -sum(map(len, stage.frames("b1")))
+    fault = DiskFault(id="f", kind="misdirected-write", path=".log", times=1, shift_bytes=shift)
+    schedule(
+        stage.world,
+        [Planned(DiskCallFault(id="f", node="b1", fault=fault), stage.world.now_us, None)],
+    )
+    stage.world.run_for(1)
+    stage.cluster.produce("orders", [b"p1-9"]).wait()
+    stage.world.run_for(3 * SECOND_US)
+    stage.world.crash("b1", "power", image=how)
+    stage.world.run_for(SECOND_US)
+    stage.world.start("b1")
+    stage.world.run_for(20 * SECOND_US)
+    assert stage.judge.finish() == []
+
+
+def test_damage_behind_retention_is_that_of_the_batch_that_was_there() -> None:
+    topic = {"segment.bytes": "200", "retention.bytes": "400"}
+    broker = BrokerConfig(log_retention_check_interval_ms=2_000)
+    stage = Stage(topic=topic, records=1, broker=broker)
+    for number in range(11):
+        stage.cluster.produce("orders", [f"v{number}"]).wait()
+    stage.world.run_for(SECOND_US)
+    place = next(iter(stage.judge.scene.ledgers.values())).places["b1"]
+    segment = place.mirror.segments[-2]
+    spoilt = place.mirror.batches[segment.first + 1]
+    file = Path(f"/orders-0/{segment.base:020d}.log")
+    disk = stage.world.hosts["b1"].require_disk().files
+    at = len(place.mirror.batches[segment.first].data) + 30
+    disk.flip_bit(file, at)
+    stage.world.run_for(6 * SECOND_US)
+    assert place.mirror.segments[0].base > 0
+    assert list(place.mirror.damaged) == [spoilt.base]
+    assert stage.judge.finish() == []
 
 
 def test_a_batch_that_a_process_has_overwritten_with_rubbish() -> None:

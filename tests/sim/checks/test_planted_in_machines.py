@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 
 from cluster.fetch_state import FetchState
 from cluster.replica import Leader
+from storage.partition_log import PartitionLog
 from tests.sim.checks.judged import SECOND_US, Stage
 
 
@@ -170,3 +172,62 @@ def test_the_same_election_is_no_violation_where_it_is_allowed() -> None:
     assert not stage.judge.violations
     assert stage.judge.facts.lost("committed") == 3
     assert stage.judge.facts.losses()[0].is_unclean
+
+
+# Log starts that nobody wanted --------------------------------------------------------------------
+
+
+def test_a_log_start_that_hides_what_nothing_has_deleted() -> None:
+    stage = Stage()
+    stage.replica("b1").opened.raise_log_start_offset(3)
+    stage.world.run_for(2 * SECOND_US)
+    found = stage.found("committed-durability")
+    assert (found.kind, found.evidence["missing"]) == ("hidden", [[0, 0, 3]])
+    (loss,) = stage.judge.facts.losses()
+    assert (loss.at, loss.leader, loss.how, loss.licence) == ("leading", "b1", "hidden", "ILLEGAL")
+    assert stage.judge.facts.lost("acked") == 3
+
+
+def test_a_follower_whose_log_start_is_too_high_hides_records_when_it_leads() -> None:
+    stage = Stage()
+    stage.replica("b2").opened.raise_log_start_offset(3)
+    stage.world.run_for(2 * SECOND_US)
+    assert stage.judge.facts.losses() == []
+    stage.world.crash("b1")
+    stage.world.run_for(20 * SECOND_US)
+    assert stage.found("leader-completeness").kind == "hidden"
+    (loss,) = stage.judge.facts.losses()
+    assert (loss.at, loss.leader, loss.how, loss.licence) == ("serving", "b2", "hidden", "ILLEGAL")
+
+
+def test_a_leader_that_deletes_more_than_it_was_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = PartitionLog.raise_log_start_offset
+    monkeypatch.setattr(
+        PartitionLog, "raise_log_start_offset", lambda self, offset: kept(self, max(offset, 4))
+    )
+    stage = Stage()
+    stage.cluster.delete_records("orders", before=2).wait()
+    stage.world.run_for(2 * SECOND_US)
+    assert stage.found("committed-durability").evidence["missing"] == [[0, 2, 4]]
+
+
+def test_a_log_start_of_a_damaged_disk_is_a_loss_that_the_disk_is_behind() -> None:
+    stage = Stage()
+    stage.judge.scene.damages["b1"] = 1
+    stage.replica("b1").opened.raise_log_start_offset(3)
+    stage.world.run_for(2 * SECOND_US)
+    (loss,) = stage.judge.facts.losses()
+    assert loss.how == "lied"
+
+
+def test_records_that_were_deleted_as_somebody_asked_are_no_loss() -> None:
+    stage = Stage()
+    stage.cluster.delete_records("orders", before=3).wait()
+    stage.world.run_for(2 * SECOND_US)
+    assert stage.replica("b2").opened.log_start_offset == 3
+    stage.world.crash("b1", how="power")
+    stage.world.run_for(20 * SECOND_US)
+    stage.world.start("b1")
+    stage.world.run_for(20 * SECOND_US)
+    assert stage.judge.finish() == []
+    assert stage.judge.facts.losses() == []

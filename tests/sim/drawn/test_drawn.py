@@ -14,7 +14,8 @@ from sim.blame import loss_tests
 from sim.running.scenario_run import Result, run_scenario
 from sim.scenario.effective import effective
 from sim.scenario.reading import read_scenario
-from tests.sim.drawn.worlds import drawn
+from sim.scenario.writing import scenario_text
+from sim.swarm import drawn
 
 FINDS = sorted((Path(__file__).parent / "finds").glob("*.toml"))
 
@@ -44,11 +45,11 @@ def test_what_was_once_judged_wrongly_is_judged_rightly(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("envelope", ["recoverable", "unrestricted"])
 def test_drawn_worlds_have_nothing_wrong(seed: int, envelope: str, tmp_path: Path) -> None:
     path = tmp_path / f"{envelope}-{seed}.toml"
-    path.write_text(drawn(seed, envelope))
+    path.write_text(scenario_text(drawn(seed, envelope)))
     result = run(path)
     assert wrong(result) == []
     assert run(path).digest == result.digest

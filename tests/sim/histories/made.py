@@ -102,4 +102,4 @@ class Made:
 
 def lost(start: int, end: int, event: int = 0, *, epoch: int = -1) -> Excuse:
     """An excuse for records of ``orders-0``."""
-    return Excuse("orders-0", epoch, start, end, event)
+    return Excuse(PLACE, epoch, start, end, event)

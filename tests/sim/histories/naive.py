@@ -61,7 +61,7 @@ class Naive:
         return [
             each.event
             for each in self.excused
-            if each.partition == str(place)
+            if each.place == place
             and each.start <= offset < each.end
             and (epoch < 0 or each.epoch in (-1, epoch))
         ]
@@ -70,9 +70,9 @@ class Naive:
         conditions, found = self.conditions, set()
         if self.losses(place, offset, epoch):
             found.add(Reason.LOSS)
-        if place.topic in conditions.compacted:
+        if place.topic_id in conditions.compacted:
             found.add(Reason.COMPACTED)
-        if offset < conditions.log_starts.get(str(place), 0) or place.topic_id in conditions.gone:
+        if offset < conditions.log_starts.get(place, 0) or place.topic_id in conditions.gone:
             found.add(Reason.DELETED)
         if str(place) in conditions.unavailable:
             found.add(Reason.UNAVAILABLE)

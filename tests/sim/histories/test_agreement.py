@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from cluster.names import TopicIdPartition
 from sim.checks import audit, losses
 from sim.checks.clients import ClientWatch
 from sim.checks.facts import Facts
@@ -23,7 +24,7 @@ from sim.checks.ranges import Records, Span
 from sim.cli.exits import Exit
 from sim.histories.anomalies import illegal
 from sim.histories.recorder import Recorder
-from sim.running.agreement import Disagreement, OracleFault
+from sim.running.agreement import Disagreement, OracleFault, excuses_of
 from sim.running.scenario_run import Result, run_scenario
 from sim.scenario.effective import effective
 from sim.scenario.reading import read_scenario
@@ -92,12 +93,12 @@ def without_audit(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_never_held(patch: pytest.MonkeyPatch) -> None:
-    kept = Facts.loss_events
+    kept = Facts.losses_of
 
-    def told(self: Facts, partition: str | None = None) -> list[Any]:
+    def told(self: Facts, partition: TopicIdPartition) -> list[Loss]:
         return [each for each in kept(self, partition) if each.how != "never-held"]
 
-    patch.setattr(Facts, "loss_events", told)
+    patch.setattr(Facts, "losses_of", told)
 
 
 @pytest.mark.parametrize(
@@ -189,6 +190,12 @@ def test_a_judge_that_does_not_count_an_acknowledgement_is_noticed(
     assert any(history.startswith("lost-write") for history, _ in told)
 
 
+def lost(ledger: Ledger, offset: int, event: int) -> Loss:
+    """One committed record of epoch 0."""
+    where, spans = str(ledger.partition), (Span(0, offset, offset + 1),)
+    return Loss("serving", event, where, "b1", 0, spans, "power", 0, True, False)
+
+
 def test_a_ledger_that_calls_lost_what_is_read_is_noticed() -> None:
     stage = Stage(records=0)
     stage.world.kernel.recorder = Recorder()
@@ -197,25 +204,31 @@ def test_a_ledger_that_calls_lost_what_is_read_is_noticed() -> None:
     (ledger,) = stage.judge.scene.ledgers.values()
     ledger.gone.add([Span(0, 1, 2)])
     assert judgement(stage.world, stage.judge, is_drained=True, unavailable=[])[1] != []
-    ledger.losses.append(
-        Loss(
-            "serving",
-            stage.world.trace.count,
-            "orders-0",
-            "b1",
-            0,
-            (Span(0, 1, 2),),
-            "power",
-            0,
-            True,
-            False,
-        )
-    )
+    ledger.losses.append(lost(ledger, 1, stage.world.trace.count))
     # Who read it before the loss says nothing.
     assert judgement(stage.world, stage.judge, is_drained=True, unavailable=[])[1] == []
     _, (found,) = finished(stage)
     assert found.history == "offset 1 of epoch 0, which final read"
     assert found.judgement == "the judge has it as lost for good"
+
+
+def test_losses_of_a_deleted_topic_say_nothing_about_another_one_of_its_name() -> None:
+    stage = Stage(records=0)
+    stage.world.kernel.recorder = Recorder()
+    stage.cluster.delete_topic("orders").wait()
+    stage.cluster.create_topic("orders").wait()
+    stage.cluster.produce("orders", 3).wait()
+    stage.cluster.consume("orders", 3, client="reader").wait()
+    old, new = stage.judge.scene.ledgers.values()
+    assert old.partition.topic_id != new.partition.topic_id
+    # The old one loses a record behind what was read, the new one is said to have lost one before.
+    late = stage.world.trace.count
+    old.losses.append(lost(old, 1, late))
+    (excuse,) = excuses_of(stage.judge)
+    assert excuse.place == old.partition
+    new.gone.add([Span(0, 1, 2)])
+    (found,) = judgement(stage.world, stage.judge, is_drained=True, unavailable=[])[1]
+    assert found.history == "offset 1 of epoch 0, which reader read"
 
 
 def test_a_violation_at_the_partition_covers_an_anomaly(monkeypatch: pytest.MonkeyPatch) -> None:

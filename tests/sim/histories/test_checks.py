@@ -14,8 +14,10 @@ from cluster.names import TopicIdPartition
 from sim.histories import anomalies
 from sim.histories.anomalies import LEGAL, SAFETY, Conditions, illegal
 from sim.histories.checking import check, measure
-from sim.histories.values import End, History
+from sim.histories.values import End, Excuse, History
 from tests.sim.histories.made import PLACE, Made, lost
+
+DELETED = TopicIdPartition("Z" * 22, "orders", 0)
 
 
 def healthy(count: int = 4) -> Made:
@@ -32,6 +34,24 @@ def healthy(count: int = 4) -> Made:
 def test_a_healthy_history_is_silent() -> None:
     assert check(healthy().history(), is_drained=True) == []
     assert check(History(), is_drained=True) == []
+
+
+@pytest.mark.parametrize("what", ["log start", "compaction", "loss"])
+def test_what_befell_a_deleted_topic_excuses_nothing_in_another_one_of_its_name(what: str) -> None:
+    made = healthy()
+    made.acked("never read", 4)
+    made.read((5, "behind it"))
+
+    def illegal_where(place: TopicIdPartition) -> set[str]:
+        if what == "log start":
+            return made.illegal(log_starts={place: 9})
+        if what == "compaction":
+            return made.illegal(compacted=frozenset({place.topic_id}))
+        return made.illegal(Excuse(place, -1, 0, 9, 0))
+
+    skipped = {"lost-write", "poll-skip"}
+    assert not illegal_where(PLACE) & skipped
+    assert illegal_where(DELETED) >= skipped
 
 
 def test_inconsistent_offsets_by_ack_and_read() -> None:
@@ -91,7 +111,7 @@ def test_duplicate_never_under_idempotence_but_without() -> None:
     assert made.illegal() == {"duplicate"}
     assert [each.offset for each in made.found()["duplicate"].witnesses] == [1, 4]
     assert made.illegal(lost(1, 2, 3)) == set()
-    assert made.illegal(log_starts={"orders-0": 2}) == set()
+    assert made.illegal(log_starts={PLACE: 2}) == set()
     loose = Made()
     loose.acked("v", 0, idempotent=False, acks=1)
     loose.read((0, "v"), (1, "v"))
@@ -125,9 +145,9 @@ def test_lost_write_where_a_reader_passed() -> None:
     assert set(found) == {"lost-write", "poll-skip"}
     assert [each.how for each in found["lost-write"].witnesses] == ["acked", "passed to"]
     assert made.illegal(lost(4, 5)) == set()
-    assert made.illegal(compacted=frozenset({"orders"})) == set()
-    assert made.illegal(log_starts={"orders-0": 5}) == set()
-    assert made.illegal(log_starts={"orders-0": 4}) == {"lost-write", "poll-skip"}
+    assert made.illegal(compacted=frozenset({PLACE.topic_id})) == set()
+    assert made.illegal(log_starts={PLACE: 5}) == set()
+    assert made.illegal(log_starts={PLACE: 4}) == {"lost-write", "poll-skip"}
     made.read((4, "gone"), client="k2")
     assert made.illegal() == {"poll-skip"}  # k1 alone jumped over it
 
@@ -156,7 +176,7 @@ def test_lost_tail_and_unseen_only_when_drained() -> None:
     assert made.found() == {}
     assert made.illegal(is_drained=True) == {"lost-tail"}
     assert made.illegal(lost(4, 5), is_drained=True) == set()
-    assert made.illegal(log_starts={"orders-0": 5}, is_drained=True) == set()
+    assert made.illegal(log_starts={PLACE: 5}, is_drained=True) == set()
     assert made.illegal(gone=frozenset({PLACE.topic_id}), is_drained=True) == set()
     unavailable = made.found(is_drained=True, unavailable=frozenset({"orders-0"}))
     assert {name: each.legal for name, each in unavailable.items()} == {"unseen": "unavailable"}
@@ -181,7 +201,7 @@ def test_aborted_read_of_a_definite_fail_is_never_legal() -> None:
     made.end(operation, "fail")
     assert made.illegal() == set()
     made.read((4, "refused"))
-    assert made.illegal(lost(0, 9), compacted=frozenset({"orders"})) == {"aborted-read"}
+    assert made.illegal(lost(0, 9), compacted=frozenset({PLACE.topic_id})) == {"aborted-read"}
     made.send("refused")  # another operation with the value, which may well be there
     assert made.illegal() == set()
 
@@ -202,7 +222,7 @@ def test_poll_skips(is_one_poll: bool, name: str) -> None:
     found = made.found()[name]
     assert [each.offset for each in found.witnesses] == [2, 1, 3]
     assert made.illegal(lost(2, 3)) == set()
-    assert made.illegal(compacted=frozenset({"orders"})) == set()
+    assert made.illegal(compacted=frozenset({PLACE.topic_id})) == set()
 
 
 def test_gaps_in_which_nobody_saw_a_record_are_normal() -> None:
@@ -270,7 +290,7 @@ def test_nonmonotonic_send_never_under_idempotence() -> None:
     made.acked("second", 0)
     assert made.illegal() == {"nonmonotonic-send"}
     assert made.illegal(lost(1, 2)) == set()
-    assert made.illegal(log_starts={"orders-0": 1}) == set()
+    assert made.illegal(log_starts={PLACE: 1}) == set()
     other = Made()
     other.acked("first", 1)
     other.acked("second", 0, client="p2")
@@ -332,7 +352,7 @@ def test_commits() -> None:
     assert beyond.illegal() == set()
     beyond.told("committed", 5)
     assert beyond.illegal() == {"commit-beyond-end"}
-    assert beyond.illegal(compacted=frozenset({"orders"})) == set()
+    assert beyond.illegal(compacted=frozenset({PLACE.topic_id})) == set()
 
 
 def test_lag_is_measured_and_not_judged() -> None:

@@ -63,7 +63,7 @@ def histories(draw: st.DrawFn) -> History:
 EXCUSES = st.lists(
     st.builds(
         Excuse,
-        st.sampled_from(["orders-0", "orders-0", "orders-1", "no"]),
+        st.sampled_from([PLACES[0], *PLACES]),
         EPOCHS,
         OFFSETS,
         OFFSETS,
@@ -73,8 +73,8 @@ EXCUSES = st.lists(
 )
 CONDITIONS = st.builds(
     Conditions,
-    compacted=st.sampled_from([frozenset(), frozenset(), frozenset({"orders"})]),
-    log_starts=st.sampled_from([{}, {}, {"orders-0": 2}]),
+    compacted=st.sampled_from([frozenset(), frozenset(), frozenset({"A" * 22})]),
+    log_starts=st.sampled_from([{}, {}, {PLACES[0]: 2}, {PLACES[1]: 2}]),
     gone=st.sampled_from([frozenset(), frozenset(), frozenset({"B" * 22})]),
     unavailable=st.sampled_from([frozenset(), frozenset(), frozenset({"orders-0"})]),
     has_flipped_bits=st.sampled_from([False] * 9 + [True]),

@@ -26,7 +26,17 @@ TAKEN: Final = ("power", "recovery-cut")
 SPOILT: Final = ("lied", "damaged", "salvaged")
 CUT: Final = ("truncated", "restarted")
 STRANGE: Final = ("unfinished", "overwritten", "vanished", "unaccounted")
-HOWS: Final = ("never-held", "replaced", "deleted", "removed", *TAKEN, *SPOILT, *CUT, *STRANGE)
+HOWS: Final = (
+    "never-held",
+    "replaced",
+    "deleted",
+    "removed",
+    "hidden",
+    *TAKEN,
+    *SPOILT,
+    *CUT,
+    *STRANGE,
+)
 ELECTIONS: Final = ("clean", "preferred", "unclean", "unpermitted", "last-known", "none")
 BOTH: Final = (False, True)
 VALUES: Final[dict[str, Iterable[Any]]] = {
@@ -75,7 +85,7 @@ def twin(case: Case) -> str:
         or (by_vote and case.election == "unpermitted")
         or (by_disk and not nobody_knows)
         or (spoilt and not only)
-        or (rest and case.how in (*CUT, "never-held", "removed")),
+        or (rest and case.how in (*CUT, "never-held", "removed", "hidden")),
         "UNEXPLAINED": rest and case.how in STRANGE,
     }
     (verdict,) = [name for name, holds in says.items() if holds]

@@ -50,6 +50,73 @@ def run(*steps: str, **parts: Any) -> tuple[Result, Judge]:
     return result, Judge.of(worlds[0])
 
 
+# What others have --------------------------------------------------------------------------------
+
+# Whoever is back before its old life is over is registered at once, and stays in sync.
+UNGUARDED = """
+[cluster.guards]
+"registration-incarnation" = false
+"unclean-restart-leaves-isr" = false
+"""
+TWO = THREE.replace(', "b3"', "")
+
+
+def test_a_member_that_dies_just_before_the_election_still_had_what_the_leader_lost() -> None:
+    """b2 was in sync with b1 when it came back empty. That b1 has left the ISR since, which made
+    b2 the leader, does not make b2 the last that knew.
+    """
+    _, judge = run(
+        'at = "1s"; produce = { to = "orders-0", count = 3 }',
+        'settle = "2s"',
+        'at = "4s"; cut = { from = "b1", to = "b2", only = ["FetchResponse"] }',
+        'at = "5s"; crash = { node = "b2", how = "power" }',
+        'start = "b2"',
+        'at = "6s"; crash = { node = "b1", how = "process" }',
+        until="20s",
+        cluster=cluster("", UNGUARDED).replace('max.ms" = 3000', 'max.ms" = 30000'),
+        topic=TWO.format(min_isr=1),
+    )
+    (loss,) = judge.facts.losses()
+    assert (loss.leader, loss.how, loss.records) == ("b2", "power", 3)
+    assert loss.licence == "ILLEGAL"
+
+
+def test_both_members_lost_the_records_and_neither_is_the_last() -> None:
+    """As above, and b1 loses its power in the same moment: nobody is left that could know."""
+    _, judge = run(
+        'at = "1s"; produce = { to = "orders-0", count = 3 }',
+        'settle = "2s"',
+        'at = "4s"; cut = { from = "b1", to = "b2", only = ["FetchResponse"] }',
+        'at = "5s"; crash = { node = "b1", how = "power" }',
+        'at = "5s"; crash = { node = "b2", how = "power" }',
+        'start = "b2"',
+        until="20s",
+        cluster=cluster("", UNGUARDED).replace('max.ms" = 3000', 'max.ms" = 30000'),
+        topic=TWO.format(min_isr=1),
+    )
+    (loss,) = judge.facts.losses()
+    assert (loss.leader, loss.how, loss.licence) == ("b2", "power", "L2")
+    assert "every member of the ISR" in loss.rule
+
+
+def test_a_record_that_rots_elsewhere_excuses_none_of_its_neighbours() -> None:
+    """b1 cuts three records behind damage. Of one the other copies are damaged too."""
+    _, judge = run(
+        'at = "1s"; produce = { to = "orders-0", count = 5 }',
+        'settle = "2s"',
+        'at = "4s"; corrupt = { node = "b1", partition = "orders-0", offset = 2 }',
+        'corrupt = { node = "b2", partition = "orders-0", offset = 3 }',
+        'corrupt = { node = "b3", partition = "orders-0", offset = 3 }',
+        'at = "5s"; crash = { node = "b1", how = "process" }',
+        'start = "b1"',
+        until="20s",
+        cluster=cluster("", UNGUARDED),
+        topic=THREE.format(min_isr=1),
+    )
+    judged = {each.licence: [(s.start, s.end) for s in each.spans] for each in judge.facts.losses()}
+    assert judged == {"ILLEGAL": [(2, 3), (4, 5)], "L4": [(3, 4)]}
+
+
 # Elections from outside --------------------------------------------------------------------------
 
 # b2 waits for an answer of b3, out of sync, is forced to lead, and writes; then the answer comes.

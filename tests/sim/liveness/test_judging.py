@@ -288,3 +288,69 @@ def test_lines_say_what_came_of_it() -> None:
         "converged 10.2 s behind the end of all faults; isr-complete came last"
     ]
     assert found.plain()["outcome"] == "converged"
+
+
+# Losses ------------------------------------------------------------------------------------------
+
+UNHEARD = 'at = "2s"; cut = { from = ["b2", "b3"], to = "b1" }'
+ONLY_THERE = 'at = "3s"; produce = { to = "orders-0", count = 3, acks = "1" }'
+POWER = 'at = "2s"; crash = { node = "all", how = "power" }'
+
+
+def test_what_is_lost_behind_the_end_of_the_run_counts_as_lost_in_it() -> None:
+    steps = UNHEARD, ONLY_THERE, 'at = "4s"; crash = { node = "b1" }'
+    result = ran(*steps, until="4200ms")
+    assert result.verdict.word == "failed"
+    (reason,) = result.verdict.reasons
+    assert reason.startswith("3 records were lost under L0")
+    assert result.liveness is not None
+    ((loss, records, kinds),) = result.liveness.losses
+    assert (loss.licence, loss.leader, records, kinds) == ("L0", "b2", 3, ("acked",))
+    assert loss.event > result.trace.count
+    assert result.liveness.plain()["losses"][0]["licence"] == "L0"
+    assert "3 records of orders-0 lost, L0" in result.liveness.lines()[-1]
+    allowed = "[[expect]]\nallow = { L0 = 3 }"
+    assert ran(*steps, until="4200ms", more=allowed).verdict.word == "passed"
+
+
+@pytest.mark.parametrize("until", ["2500ms", "30s"])
+def test_what_the_run_has_lost_is_not_lost_a_second_time_behind_it(until: str) -> None:
+    allowed = "[[expect]]\nallow = { L2 = 10 }"
+    result = ran(PRODUCE, POWER, until=until, more=allowed)
+    assert result.verdict.word == "passed", result.verdict.reasons
+    assert result.liveness is not None
+    assert result.liveness.losses == ()
+
+
+# Backlogs ----------------------------------------------------------------------------------------
+
+SYNCED = """
+[[topic]]
+name = "orders"
+replicas = [["b1", "b2"]]
+config = { "flush.messages" = 1, "min.insync.replicas" = 1, "segment.bytes" = 200 }
+"""
+SLOW_DISKS = 'disk = { fsync = ["200ms", "200ms"] }'
+FLOOD = WRITER.replace("rate = 10", 'rate = 20\nacks = "1"')
+
+
+def test_a_backlog_behind_slow_disks_is_waited_for_while_it_gets_less() -> None:
+    found = outcome(
+        'at = "1s"; crash = { node = "b2" }',
+        topic=SYNCED,
+        cluster=SLOW_DISKS,
+        until="40s",
+        more=FLOOD,
+        liveness={"within_us": 5 * SECOND_US},
+    )
+    assert found.word == "converged", found.lines()
+    assert found.took_us > found.within_us
+    assert found.rest_us == 0
+
+
+@pytest.mark.parametrize("what", ['link = "3600s"', 'disk = "600s"'])
+def test_what_a_fault_has_put_off_for_long_is_waited_for(what: str) -> None:
+    slow = f'at = "3s"; slow = {{ node = "b2", {what} }}'
+    found = outcome(PRODUCE, slow, until="25s", more=WRITER)
+    assert found.word == "converged", found.lines()
+    assert found.took_us > found.within_us

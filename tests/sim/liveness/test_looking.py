@@ -67,6 +67,21 @@ def test_a_read_is_not_done_before_it_is_at_the_end() -> None:
     assert "readers-drained" not in stage.misses()
 
 
+def test_a_topic_that_comes_about_during_the_final_reads_is_read() -> None:
+    stage = Watched()
+    stage.cluster.delete_topic("orders").wait()
+    stage.go(1)
+    stage.looker.readers = final_reads(stage.world)
+    assert stage.looker.look().partitions == ()
+    stage.cluster.create_topic("late", replicas=3).wait()
+    stage.cluster.produce("late", 2).wait()
+    assert "readers-drained" in stage.misses(stage.go(1))
+    stage.looker.readers.begin()
+    stage.go(2)
+    assert "readers-drained" not in stage.misses()
+    assert [each.read_end for each in stage.looker.look().partitions] == [2]
+
+
 def test_a_consumer_that_stands_behind_is_seen() -> None:
     stage = Watched()
     stage.looker.readers = final_reads(stage.world)

@@ -92,6 +92,36 @@ PROVEN: list[tuple[str, dict[str, Any], list[Culprit]]] = [
         [BITS],
     ),
     (
+        "follower-damaged",
+        {"logs": {"b2": {"damaged_at": 4, "culprit": BITS, "fetch": "failed"}}},
+        [BITS],
+    ),
+    (
+        "isr-behind-damage",
+        {
+            "isr": ("b1",),
+            "logs": {
+                "b2": {"damaged_at": 4, "culprit": BITS, "fetch": "failed"},
+                "b3": {"damaged_at": 4, "culprit": BITS, "fetch": "failed"},
+            },
+            "probe": "rejected",
+        },
+        [BITS],
+    ),
+    (
+        "isr-behind-damage",
+        {
+            "isr": ("b1",),
+            "logs": {
+                "b1": {"damaged_at": 4, "culprit": BITS},
+                "b2": {"end": 4},
+                "b3": {"end": 4},
+            },
+            "probe": "rejected",
+        },
+        [BITS],
+    ),
+    (
         "min-isr-unreachable",
         {"isr": ("b3",), "leader": "b3", "nodes": {"b1": lost(), "b2": lost(POWER)}},
         [CRASH, POWER],
@@ -130,6 +160,18 @@ POSSIBLE: list[tuple[str, dict[str, Any]]] = [
     # The reader is past it, or another has the damage.
     ("leader-damaged", {"logs": {"b1": {"damaged_at": 4, "culprit": BITS}}, "read_end": 5}),
     ("leader-damaged", {"logs": {"b2": {"damaged_at": 4, "culprit": BITS}}, "read_end": 4}),
+    # It does not know of the damage, or has failed without any.
+    ("follower-damaged", {"logs": {"b2": {"damaged_at": 4, "culprit": BITS}}}),
+    ("follower-damaged", {"logs": {"b2": {"fetch": "failed"}}}),
+    # One that is past the damage is enough; who is in sync stays so.
+    (
+        "isr-behind-damage",
+        {"isr": ("b1",), "logs": {"b1": {"damaged_at": 4, "culprit": BITS}, "b2": {"end": 4}}},
+    ),
+    (
+        "isr-behind-damage",
+        {"logs": {"b1": {"damaged_at": 4, "culprit": BITS}, "b2": {"end": 4}, "b3": {"end": 4}}},
+    ),
     ("min-isr-unreachable", {"isr": ("b2", "b3"), "leader": "b2", "nodes": {"b1": lost()}}),
     ("quarantined", {"logs": {"b2": quarantined()}}),
     ("reassignment-stuck", {"adding": ("b3",), "nodes": {"b3": {"status": "down"}}}),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sim.checks.judge import Judge
 from sim.checks.ledger import Loss
 from sim.running.scenario_run import Result
 from sim.trace.kinds import Kind
+from sim.world import World
 from tests.sim.running.scenarios import expect, of_kind, passed, ran
 
 ALONE = """
@@ -72,6 +74,33 @@ def test_what_a_follower_deletes_so_is_lost_when_it_leads() -> None:
     assert (loss.at, loss.how, loss.leader, start) == ("deleting", "deleted", "b2", 0)
     assert fault.n in loss.culprits
     assert 0 < loss.records < 30
+
+
+@pytest.mark.parametrize("at", ["4s", "10s"])
+@pytest.mark.parametrize("size", [1_000_000, 1500, 0])
+def test_what_goes_for_its_size_has_no_clock_taken(size: int, at: str) -> None:
+    """The clock takes what is left of old segments where their size takes some, then or before."""
+    topic = AGED.replace("3600000", f'3600000, "retention.bytes" = {size}')
+
+    def first(more: str) -> tuple[Result, int]:
+        worlds: list[World] = []
+        result = ran(
+            PRODUCE,
+            'at = "3s"; flush = "all"',
+            topic=topic,
+            cluster=RETENTION,
+            more=more,
+            until="30s",
+            on_world=worlds.append,
+        )
+        return result, Judge.of(worlds[0]).facts.log_start("orders-0", "b1")
+
+    (calm, by_size), (result, start) = first(""), first(JUMP.format(by="2h").replace("10s", at))
+    assert losses_of(calm) == []
+    assert (by_size > 0) is (size < 1_000_000)
+    lost = [span for loss in losses_of(result) for span in loss.spans]
+    assert lost == ([] if by_size == start else [(0, by_size, start)])
+    assert (by_size < start) is (size > 0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Scenarios drawn by chance, and what a sweep over them must not find."""
