@@ -9,7 +9,7 @@ from cluster.consumer_events import PolledRecord, TruncationDetected
 from cluster.outcomes import Outcome, OutcomeKind
 from sim.checks import consistent_read, losses
 from sim.checks.ledger import Ledger, Place
-from sim.checks.ranges import Span
+from sim.checks.ranges import Records, Span
 from sim.checks.scene import Acked, Scene
 
 __all__ = ["ClientWatch"]
@@ -40,14 +40,17 @@ class ClientWatch:
         epoch = ledger.answered.get(node, {}).pop(outcome.offset, None)
         if epoch is None:
             return
-        ledger.acked.add((Span(epoch, outcome.offset, outcome.offset + 1),))
+        told = Records((Span(epoch, outcome.offset, outcome.offset + 1),))
+        ledger.acked.add(told)
         scene.acked[node, outcome.operation] = Acked(partition, epoch, outcome.offset, event)
         leader = _newest_leader(ledger)
         if leader is None or (newer := _epoch_led(leader)) <= epoch:
             return
         batch = leader.mirror.at(outcome.offset)
         is_there = batch is not None and batch.epoch == epoch
-        if not is_there and outcome.offset >= leader.start and not ledger.is_compacted:
+        if ledger.is_compacted:
+            is_there = not ledger.missing_at(leader, told)
+        if not is_there and outcome.offset >= leader.start:
             is_unclean = any(each <= newer for each in ledger.unclean_epochs)
             losses.note(scene, ledger, leader, newer, "acknowledging", event, is_unclean=is_unclean)
 

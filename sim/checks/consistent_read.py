@@ -52,6 +52,5 @@ def _was_written(
         if batch is not None and batch.epoch == epoch:
             if batch.values().get(offset) == value:
                 return True
-    # A consumer may hand over what it fetched before everybody lost it.
-    batch = ledger.history.at(epoch, offset)
-    return batch is not None and batch.values().get(offset) == value
+    # A consumer may hand over what it fetched before everybody lost it, or compacted it away.
+    return any(batch.values().get(offset) == value for batch in ledger.history.at(epoch, offset))

@@ -100,8 +100,10 @@ class Facts:
     def value_of(self, partition: TopicIdPartition, epoch: int, offset: int) -> bytes | None:
         """The value of a record, whoever had it; None where there is no such record."""
         ledger = self._scene.ledgers.get(partition)
-        batch = None if ledger is None else ledger.history.at(epoch, offset)
-        return None if batch is None else batch.values().get(offset, (None, None))[1]
+        for batch in () if ledger is None else ledger.history.at(epoch, offset):
+            if offset in (values := batch.values()):
+                return values[offset][1]
+        return None
 
     def places_of(self, name: str) -> list[TopicIdPartition]:
         """The partitions that ever had a name; several where its topic was created anew."""

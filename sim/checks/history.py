@@ -12,6 +12,7 @@ Left out: which log holds which batches now (``sim.checks.mirrors``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 from zlib import crc32
@@ -188,12 +189,16 @@ class History:
             self._others.setdefault(key, []).append(known)
             self.suspects.append(batch.base)
 
-    def at(self, epoch: int, offset: int) -> Batch | None:
-        """The batch of an epoch that covers an offset, whoever had it. Looks at all."""
-        for batch in self._known.values():
-            if batch.epoch == epoch and batch.base <= offset < batch.next:
-                return batch
-        return None
+    def at(self, epoch: int, offset: int) -> Iterator[Batch]:
+        """The batches of an epoch that cover an offset, whoever had them. Looks at all.
+
+        There are several of one place where a compaction has written them anew.
+        """
+        for key, newest in self._known.items():
+            if newest.epoch == epoch:
+                for batch in (newest, *self._others.get(key, ())):
+                    if batch.base <= offset < batch.next:
+                        yield batch
 
 
 def base_at(data: bytes, position: int) -> int:

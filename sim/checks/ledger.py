@@ -10,7 +10,7 @@ Left out: when any of this is noted (``sim.checks.judge``), and by which licence
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from attrs import asdict, define, field, frozen
@@ -257,11 +257,11 @@ class Ledger:
         """Which records a replica does not have, of those at or behind its log start.
 
         What its log start hides, and nothing has deleted, it does not have. Of a compacted log only
-        what lies behind its end is missing for sure.
+        what lies behind its end is missing for sure, and behind the first batch of a newer epoch.
         """
         start = min(place.start, self.deleted)
         if self.is_compacted:
-            return records.missing_in((), max(place.start, place.files_end))
+            return list(_behind_all_of_its_epoch(place, records))
         first = place.start if start < place.start else 0
         missing = records.missing_in(place.mirror.spans(first, place.mirror.end), start)
         damaged = place.damaged()
@@ -336,3 +336,12 @@ class Ledger:
         self.top = min(self.top, place.files_end, *(span.start for span in spans))
         self.tip = place.mirror.last_before(self.top)
         self.settled.clear()
+
+
+def _behind_all_of_its_epoch(place: Place, records: Records) -> Iterator[Span]:
+    """Records at offsets at which a log has no batch of their epoch, compacted or not."""
+    for epoch, start, end in records:
+        newer = (base for one, base in place.mirror.runs if one > epoch)
+        first = max(start, place.start, min([place.files_end, *newer]))
+        if first < end:
+            yield Span(epoch, first, end)
