@@ -113,7 +113,7 @@ def save_case(
     scenario: Scenario,
     *,
     name: str,
-    folder: Path = FOLDER,
+    folder: Path | str = FOLDER,
     examined: Examined | None = None,
     digest: str | None = None,
     is_strict: bool = False,
@@ -141,6 +141,7 @@ def save_case(
     options.setdefault("tests_losses", tested)
     seed = options.pop("seed", None)
     text = scenario_text(applied_document(scenario, seed=seed))
+    folder = Path(folder)
     place = folder / folder_name(name)
     notes: list[str] = []
     replay = _replay(place, scenario, seed, options, notes, is_strict=is_strict)

@@ -68,7 +68,11 @@ def seen(value: object) -> str:
         return f"a list of {len(value)}" if value else "an empty list"
     if isinstance(value, dict):
         return "a table" if value else "an empty table"
-    return "a date or time"
+    # What programs give; files have dates.
+    kind = type(value).__name__
+    if kind in ("date", "time", "datetime"):
+        return "a date or time"
+    return "None" if value is None else f"an object of {kind}"
 
 
 def guess(word: object, allowed: Iterable[str]) -> str:

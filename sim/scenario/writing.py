@@ -54,24 +54,37 @@ def _liveness(asked: Liveness) -> dict[str, Any]:
 
 
 def scenario_text(document: dict[str, Any]) -> str:
-    """The file: top keys, then tables, then lists of tables, in the order of the document."""
-    lines = [f"{key} = {_inline(value)}" for key, value in document.items() if _is_top(key, value)]
+    """The file: top keys, then tables, then lists of tables, in the order of the document.
+
+    What is no list of tables where one should be is written as it stands, for a reader to refuse.
+
+    Raises:
+        ValueError: a value is None, or something else that no file can say.
+    """
+    top = {key: value for key, value in document.items() if _is_top(key, value)}
+    lines = [f"{_key(key)} = {_inline(value)}" for key, value in top.items()]
     for key, value in document.items():
+        if key in top:
+            continue
         if key in _LISTS:
             for each in value:
                 lines += ["", f"[[{key}]]"]
                 lines += [f"{_key(inner)} = {_inline(one)}" for inner, one in each.items()]
-        elif isinstance(value, dict):
-            lines += ["", f"[{key}]"]
+        else:
+            lines += ["", f"[{_key(key)}]"]
             lines += [f"{_key(inner)} = {_inline(one)}" for inner, one in value.items()]
     return "\n".join(lines) + "\n"
 
 
 def _is_top(key: str, value: Any) -> bool:
-    return key not in _LISTS and not isinstance(value, dict)
+    if key in _LISTS and isinstance(value, list | tuple):
+        return not all(isinstance(each, dict) for each in value)
+    return not isinstance(value, dict) or key in _LISTS
 
 
-def _key(key: str) -> str:
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise ValueError(f"there is a key {key!r} in a scenario, allowed are texts")
     return key if _BARE.fullmatch(key) else _text(key)
 
 
@@ -87,4 +100,9 @@ def _inline(value: Any) -> str:
         return "[" + ", ".join(_inline(each) for each in value) + "]"
     if isinstance(value, str):
         return _text(value)
+    if not isinstance(value, int | float):
+        raise ValueError(
+            f"a scenario file cannot say {value!r}: allowed are texts, numbers, true and false, "
+            "lists and tables"
+        )
     return json.dumps(value)

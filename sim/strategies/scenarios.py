@@ -145,7 +145,8 @@ def scenario_of(*tables: Whole, **head: Any) -> Scenario:
         head: further keys of the top, as ``seed=7`` or ``liveness={}``; these count most.
 
     Raises:
-        ValueError: steps without ``at`` come from one of several tables with steps.
+        ValueError: steps without ``at`` come from one of several tables with steps; or something
+            given is no table.
         ScenarioError: the whole is no scenario; says what is wrong with it.
     """
     found: Table = dict(_HEAD)
@@ -154,7 +155,7 @@ def scenario_of(*tables: Whole, **head: Any) -> Scenario:
             if isinstance(value, list):
                 found[key] = _merged(key, found.get(key, []), value)
             elif key == "until" and key in found:
-                found[key] = max(found[key], value, key=duration_us)
+                found[key] = max(found[key], value, key=lambda text: _microseconds("until", text))
             else:
                 found[key] = value
     return _parsed({"until": "3s", "when_impossible": "skip", **found, **head})
@@ -165,22 +166,30 @@ def _merged(key: str, first: list[Any], second: list[Any]) -> list[Any]:
         return [*first, *second]
     steps = [*first, *second]
     for each in steps:
+        if not isinstance(each, Mapping):
+            raise ValueError(f"a step is {each!r}, allowed is a table")
         if "at" not in each:
             raise ValueError(f"steps of several tables need times, this one has no at: {each!r}")
-    return sorted(steps, key=lambda each: duration_us(each["at"]))
+    return sorted(steps, key=lambda each: _microseconds("at", each["at"]))
 
 
 def _tables(whole: Whole | None) -> Mapping[str, Any]:
     if whole is None:
         return parts.PLAIN
+    if not isinstance(whole, Scenario | Mapping):
+        raise ValueError(f"tables are {whole!r}, allowed are a scenario and a document of one")
     return whole.document if isinstance(whole, Scenario) else whole
 
 
-def _milliseconds(what: str, text: str) -> int:
+def _microseconds(what: str, text: Any) -> int:
     try:
-        found = duration_us(text) // _MS
+        return duration_us(text)
     except Refusal as refusal:
         raise ValueError(f"{what} is {text!r}: {refusal.text}") from None
+
+
+def _milliseconds(what: str, text: str) -> int:
+    found = _microseconds(what, text) // _MS
     if found < parts.SPAN_MIN_MS:
         raise ValueError(f"{what} is {text!r}, allowed is {parts.SPAN_MIN_MS}ms or more")
     return found

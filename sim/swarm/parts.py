@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from sim.scenario.names import BROKERS_MAX
 from sim.swarm.choosing import Choices
 from sim.swarm.clients import draw_workloads
 from sim.swarm.clusters import draw_cluster, draw_topics
@@ -59,15 +60,20 @@ def tables_of(document: Mapping[str, Any]) -> Tables:
     """The cluster and the topics of a document.
 
     Raises:
-        ValueError: it has no topic.
+        ValueError: it has no topic, or something in it is no table or no number of brokers.
     """
-    cluster = dict(document.get("cluster", {}))
-    brokers = int(cluster.get("brokers", 3))
+    cluster = dict(_table("cluster", document.get("cluster", {})))
+    brokers = cluster.get("brokers", 3)
+    if brokers.__class__ is not int or not 1 <= brokers <= BROKERS_MAX:
+        raise ValueError(f"brokers is {brokers!r}, allowed is 1..{BROKERS_MAX}")
+    given = document.get("topic", [])
+    if not isinstance(given, list | tuple):
+        raise ValueError(f"topic is {given!r}, allowed is a list of tables")
     names = [f"b{number}" for number in range(1, brokers + 1)]
     topics = []
     least = cluster.get("config", {}).get("min.insync.replicas", 1)
-    for each in document.get("topic", []):
-        topic = dict(each)
+    for each in given:
+        topic = dict(_table("a topic", each))
         topic["config"] = {"min.insync.replicas": least} | dict(each.get("config", {}))
         count = int(topic.pop("replication", None) or min(3, brokers))
         for first in range(int(topic.pop("partitions", 1)) if "replicas" not in topic else 0):
@@ -78,6 +84,12 @@ def tables_of(document: Mapping[str, Any]) -> Tables:
         raise ValueError("there is no topic: faults and clients need one, as [[topic]] in a file")
     clients = [str(each.get("name")) for each in document.get("workload", [])]
     return Tables(cluster, topics, brokers, clients)
+
+
+def _table(what: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{what} is {value!r}, allowed is a table")
+    return value
 
 
 def cluster_tables(choices: Choices, wanted: Wanted) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Left out: what envelopes mean (``sim.swarm.frame``).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -25,11 +26,13 @@ def _pair(value: Any) -> Any:
 
 
 def _guards(value: Any) -> dict[str, bool]:
+    if value is not None and not isinstance(value, Mapping):
+        raise ValueError(f"guards is {value!r}, allowed is a table of names and False")
     return dict(value or {})
 
 
 def _names(value: Any) -> tuple[str, ...] | None:
-    if isinstance(value, str):
+    if isinstance(value, str) or not (value is None or isinstance(value, Iterable)):
         raise ValueError(f"kinds is {value!r}, allowed is a list of names")
     return None if value is None else tuple(value)
 

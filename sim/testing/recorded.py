@@ -30,6 +30,7 @@ from sim.failures import FOLDER, SavedCase, save_case
 from sim.running.findings import Examined
 from sim.running.live import Live
 from sim.running.verdicts import is_loose
+from sim.scenario.durations import DURATION_MAX_US
 from sim.scenario.model import Liveness, Scenario
 from sim.scenario.names import LICENCES
 from sim.scenario.problems import ScenarioError
@@ -86,7 +87,7 @@ class RecordedMachine(RuleBasedStateMachine):
     replica: ClassVar[Callable[..., Any] | None] = None
     liveness: ClassVar[Mapping[str, Any] | None] = {}
     pace_us: ClassVar[int] = 20_000
-    folder: ClassVar[Path] = FOLDER
+    folder: ClassVar[Path | str] = FOLDER
     case: ClassVar[str] = ""
 
     def __init__(self) -> None:
@@ -177,14 +178,16 @@ class RecordedMachine(RuleBasedStateMachine):
         Raises:
             ScenarioFailed: something broke by it.
             ScenarioError: there is no such step.
+            ValueError: ``then_us`` is no time from 0 to 24 hours.
         """
         self._ids += 1
         id_ = f"s{self._ids}"
         table = {key.removesuffix("_"): value for key, value in keys.items()}
         value = table["short"] if set(table) == {"short"} else table
+        rest_us = _duration(self.pace_us if then_us is None else then_us)
         self.live.step({"id": id_, action: value})
         self._look()
-        self.go_on(self.pace_us if then_us is None else then_us)
+        self.go_on(rest_us)
         return id_
 
     def strike(self, kind: str, then_us: int | None = None, **keys: Any) -> str:
@@ -193,9 +196,13 @@ class RecordedMachine(RuleBasedStateMachine):
         Args, returns and raises as ``act``.
         """
         table = {key.removesuffix("_"): value for key, value in keys.items()}
+        rest_us = _duration(self.pace_us if then_us is None else then_us)
+        for key in ("id", "start"):
+            if key in table:
+                raise ValueError(f"{key} is {table[key]!r}, but strike gives a fault its {key}")
         id_ = self.live.fault({"kind": kind, **table})
         self._look()
-        self.go_on(self.pace_us if then_us is None else then_us)
+        self.go_on(rest_us)
         return id_
 
     def go_on(self, duration_us: int) -> None:
@@ -203,8 +210,9 @@ class RecordedMachine(RuleBasedStateMachine):
 
         Raises:
             ScenarioFailed: something broke meanwhile.
+            ValueError: the time is none from 0 to 24 hours.
         """
-        self.live.go_on(duration_us)
+        self.live.go_on(_duration(duration_us))
         self._look()
 
     def must_recover(self) -> None:
@@ -275,6 +283,14 @@ class RecordedMachine(RuleBasedStateMachine):
             said = f"{type(error).__name__}, which only the test knows of"
             note(f"{said}; the run up to there: {saved.replay}")
             note("\n".join(saved.message().splitlines()[1:]))
+
+
+def _duration(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= DURATION_MAX_US:
+        raise ValueError(
+            f"a duration is {value!r}, allowed is a number of microseconds, 0..{DURATION_MAX_US}"
+        )
+    return value
 
 
 def _is_of_the_test(error: BaseException) -> bool:
@@ -348,7 +364,7 @@ def _check(machine: type[RecordedMachine]) -> None:
     """What a scenario file could not say better."""
     if type(machine.brokers) is not int:
         raise _wrong(machine, f"brokers is {machine.brokers!r}, allowed is an integer")
-    if isinstance(machine.topics, str | Mapping) or not all(
+    if not isinstance(machine.topics, list | tuple) or not all(
         isinstance(each, Mapping) for each in machine.topics
     ):
         raise _wrong(machine, f"topics is {machine.topics!r}, allowed is a list of tables")
@@ -361,16 +377,20 @@ def _check(machine: type[RecordedMachine]) -> None:
     for key in ("brokers", "guards"):
         if key in machine.cluster:
             raise _wrong(machine, f"cluster has {key!r}, which is an attribute of its own")
-    if machine.envelope not in ENVELOPES:
+    if machine.envelope not in list(ENVELOPES):
         known = ", ".join(ENVELOPES)
         raise _wrong(machine, f"envelope is {machine.envelope!r}, allowed are {known}")
     allowed = () if machine.allow is None else machine.allow
-    if isinstance(allowed, str) or any(each not in LICENCES for each in allowed):
+    if not isinstance(allowed, list | tuple) or any(each not in LICENCES for each in allowed):
         raise _wrong(machine, f"allow is {allowed!r}, allowed is a list of {', '.join(LICENCES)}")
     if machine.replica is not None and not callable(machine.replica):
         raise _wrong(machine, f"replica is {machine.replica!r}, allowed is a broker class")
     if type(machine.pace_us) is not int or machine.pace_us < 0:
         raise _wrong(machine, f"pace_us is {machine.pace_us!r}, allowed is an integer from 0")
+    if not isinstance(machine.folder, Path | str):
+        raise _wrong(machine, f"folder is {machine.folder!r}, allowed is a path")
+    if not isinstance(machine.case, str):
+        raise _wrong(machine, f"case is {machine.case!r}, allowed is a text")
 
 
 def _wrong(machine: type[RecordedMachine], text: str) -> MachineError:

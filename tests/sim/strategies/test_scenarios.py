@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
@@ -240,6 +240,21 @@ def test_steps_of_several_tables_stand_in_the_order_of_their_times() -> None:
         (lambda: fault_plans(lasts="2"), "lasts is '2'"),
         (lambda: fault_plans(lasts="10ms"), "lasts is '10ms', allowed is 500ms or more"),
         (lambda: workloads({"cluster": {}}), "there is no topic"),
+        (lambda: workloads({"topic": 5}), "topic is 5, allowed is a list of tables"),
+        (lambda: workloads({"topic": ["t"]}), "a topic is 't', allowed is a table"),
+        (lambda: workloads({"cluster": 5, "topic": [{"name": "t"}]}), "cluster is 5, allowed"),
+        (
+            lambda: workloads({"cluster": {"brokers": "3"}, "topic": [{"name": "t"}]}),
+            "brokers is '3', allowed is 1..100",
+        ),
+        (lambda: fault_plans(of=cast("Any", "t")), "tables are 't', allowed"),
+        (lambda: scenarios(kinds=cast("Any", 5)), "kinds is 5, allowed is a list"),
+        (lambda: scenarios(guards=cast("Any", ["hw-freeze"])), "guards is .'hw-freeze'., allowed"),
+        (lambda: scenario_of(cast("Any", 5)), "tables are 5, allowed"),
+        (lambda: scenario_of({"until": 5}, {"until": "3s"}), "until is 5: 5 is no duration"),
+        (lambda: scenario_of({"step": [5]}, {"step": [5]}), "a step is 5, allowed is a table"),
+        (lambda: scenario_of(liveness=None), "a scenario file cannot say None"),
+        (lambda: scenario_of(cast("Any", {1: 2})), "there is a key 1 in a scenario"),
         (
             lambda: fault_plans(
                 of={
@@ -260,3 +275,7 @@ def test_bad_arguments_are_refused_at_once(call: Callable[[], object], text: str
 def test_parts_that_do_not_fit_are_refused_with_the_place() -> None:
     with pytest.raises(ScenarioError, match="there is no broker"):
         scenario_of({"topic": [{"name": "t", "replicas": [["b9"]]}]})
+    with pytest.raises(ScenarioError, match='"step" is 5, not a list of tables'):
+        scenario_of({"step": 5})
+    with pytest.raises(ScenarioError, match='"fault" is a table, not a list of tables'):
+        scenario_of({"fault": {"kind": "cut"}})

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
 from cluster.broker import Broker
 from cluster.leading import Leading
+from sim.scenario.effective import effective
+from sim.scenario.problems import ScenarioError
 from sim.scenario.reading import read_scenario
 from sim.testing import ClusterMachine, MachineError, RecordedMachine, ScenarioFailed, check
 from sim.testing.recorded import ENVELOPES
@@ -238,6 +241,11 @@ def test_each_rule_has_an_effect(name: str) -> None:
         ({"replica": 5}, "replica is 5"),
         ({"liveness": 5}, "liveness is 5"),
         ({"pace_us": -1}, "pace_us is -1"),
+        ({"topics": None}, "topics is None"),
+        ({"envelope": ["recoverable"]}, "envelope is"),
+        ({"allow": 5}, "allow is 5"),
+        ({"folder": 5}, "folder is 5"),
+        ({"case": 5}, "case is 5"),
     ],
 )
 def test_a_class_attribute_that_cannot_be_is_named(values: dict[str, Any], said: str) -> None:
@@ -246,12 +254,62 @@ def test_a_class_attribute_that_cannot_be_is_named(values: dict[str, Any], said:
     assert str(caught.value).startswith("Mine: ")
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda machine: machine.go_on("1s"), "a duration is '1s', allowed"),
+        (lambda machine: machine.go_on(-1), "a duration is -1, allowed"),
+        (lambda machine: machine.go_on(25 * 3_600_000_000), "a duration is 90000000000"),
+        (lambda machine: machine.act("crash", True, node="b1"), "a duration is True"),
+        (lambda machine: machine.strike("fsync-lie", -1, target="b1"), "a duration is -1"),
+        (lambda machine: machine.strike("fsync-lie", target="b1", start="1s"), "start is '1s'"),
+        (lambda machine: machine.strike("fsync-lie", target="b1", id="f"), "id is 'f'"),
+        (lambda machine: machine.act("crash", node=None), "None is no node"),
+    ],
+)
+def test_a_step_that_cannot_be_has_not_happened(
+    call: Callable[[ClusterMachine], object], said: str
+) -> None:
+    machine = ClusterMachine()
+    with pytest.raises((ValueError, ScenarioError), match=said):
+        call(machine)
+    assert not machine.live.scenario().steps
+    assert not machine.live.scenario().faults
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"scenario": "a.toml"}, "scenario is 'a.toml', allowed are"),
+        ({"folder": 5}, "folder is 5"),
+        ({"nonsense": 1}, "there is no option 'nonsense', allowed are seed, "),
+        ({"root": Path()}, "there is no option 'root'"),
+        ({"seed": -1}, "seed is -1, allowed"),
+        ({"seed": "7"}, "seed is '7', allowed"),
+        ({"events_max": 0}, "events_max is 0, allowed"),
+        ({"on_world": 5}, "on_world is 5, allowed"),
+    ],
+)
+def test_a_wrong_call_of_check_is_no_failure_of_the_scenario(
+    options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        check(**{"scenario": {"schema": 1, "name": "a", "until": "1s"}, **options})
+
+
+def test_variants_are_checked_one_by_one(tmp_path: Path) -> None:
+    read = read_scenario(ROOT / "scenarios" / "kip101_divergence.toml")
+    with pytest.raises(ValueError, match="has variants, allowed is one of high-watermark, fetch"):
+        check(read)
+    assert check(effective(read, "fetch"), folder=tmp_path).verdict.word == "passed"
+
+
 def test_check_saves_what_fails(tmp_path: Path) -> None:
     read = read_scenario(ROOT / "scenarios" / "leader_crash_acks1.toml")
     assert check(read).verdict.word == "passed"
     document = {key: value for key, value in read.document.items() if key != "expect"}
     with pytest.raises(ScenarioFailed) as caught:
-        check(document, name="mine", folder=tmp_path)
+        check(document, name="mine", folder=str(tmp_path))
     assert caught.value.findings[0].identity == ("loss", "L0")
     assert caught.value.saved is not None
     assert str(caught.value).endswith(caught.value.saved.replay)
