@@ -15,8 +15,6 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
-from cluster.broker import Broker
-from cluster.leading import Leading
 from sim.scenario.effective import effective
 from sim.scenario.problems import ScenarioError
 from sim.scenario.reading import read_scenario
@@ -78,11 +76,27 @@ def test_a_wrong_replica_is_found_shrunk_and_replayed(tmp_path: Path) -> None:
     assert [each.name for each in (tmp_path / "failures").iterdir()] == ["orders"]
 
 
+def test_the_machine_of_the_readme_can_be_pasted() -> None:
+    text = (ROOT / "sim" / "README.md").read_text(encoding="utf-8")
+    (block,) = [
+        each
+        for each in re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+        if "class Orders(ClusterMachine)" in each
+    ]
+    names: dict[str, Any] = {"__name__": "readme"}
+    exec(block, names)
+    machine = names["Orders"]()
+    machine.fail_over()
+    machine.epochs_are_small()
+    assert machine.with_status("down")
+    machine.teardown()
+
+
 def test_the_wrong_replica_of_the_readme_is_found(tmp_path: Path) -> None:
     text = (ROOT / "sim" / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     (block,) = [each for each in blocks if "class HastyLeading" in each]
-    names: dict[str, Any] = {"Leading": Leading, "Broker": Broker, "__name__": "readme"}
+    names: dict[str, Any] = {"__name__": "readme"}
     exec(block, names)
 
     class Orders(RecordedMachine):
