@@ -399,7 +399,8 @@ class BrokerWatch(CopyWatch):
             gone = [batch for batch in cut if twins.get(batch.base) != batch.epoch]
             if gone:
                 self._note_cut(place, gone, notes, event, start)
-            low = cut[0].base
+            # What was damaged before that lies lower, and is not cut a second time.
+            low = min(cut[0].base, log.leo, *(batch.base for batch in added))
             place.shown = min(place.shown, low)
             ledger.settled = {
                 pair: min(end, low) if place.node in pair else end

@@ -257,11 +257,11 @@ class Ledger:
         """Which records a replica does not have, of those at or behind its log start.
 
         What its log start hides, and nothing has deleted, it does not have. Of a compacted log only
-        what lies behind its end is missing for sure, and behind the first batch of a newer epoch.
+        what lies behind its end is missing for sure, or where it cannot have been.
         """
         start = min(place.start, self.deleted)
         if self.is_compacted:
-            return list(_behind_all_of_its_epoch(place, records))
+            return list(_surely_missing(place, records))
         first = place.start if start < place.start else 0
         missing = records.missing_in(place.mirror.spans(first, place.mirror.end), start)
         damaged = place.damaged()
@@ -338,10 +338,20 @@ class Ledger:
         self.settled.clear()
 
 
-def _behind_all_of_its_epoch(place: Place, records: Records) -> Iterator[Span]:
-    """Records at offsets at which a log has no batch of their epoch, compacted or not."""
-    for epoch, start, end in records:
-        newer = (base for one, base in place.mirror.runs if one > epoch)
-        first = max(start, place.start, min([place.files_end, *newer]))
-        if first < end:
-            yield Span(epoch, first, end)
+def _surely_missing(place: Place, records: Records) -> Iterator[Span]:
+    """Which records a compacted log cannot have had, since compaction drops records only.
+
+    Those behind its end; and, since epochs rise along a log, those behind a batch of a newer epoch
+    and before one of an older epoch.
+    """
+    mirror, start = place.mirror, place.start
+    runs = mirror.spans(start, mirror.end)
+    log_end = max(start, place.files_end)
+    for epoch, low, high in records:
+        older = [mirror.last_before(run.end) for run in runs if run.epoch < epoch]
+        below = max((last.next for last in older if last is not None), default=start)
+        above = min((run.start for run in runs if run.epoch > epoch), default=log_end)
+        above = max(below, min(above, log_end))
+        for first, end in ((max(low, start), min(high, below)), (max(low, above), high)):
+            if first < end:
+                yield Span(epoch, first, end)
