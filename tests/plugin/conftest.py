@@ -8,5 +8,8 @@ from tests.plugin.projects import Project
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> Project:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
+    # Under CI pytest prints every failure a second time, whole, in its summary.
+    for name in ("CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(name, raising=False)
     return Project(pytester)
