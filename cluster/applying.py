@@ -148,7 +148,7 @@ class Applying:
 
     def _step(self, action: Callable[..., None], *args: object) -> None:
         """One replica's change; a disk that fails halts the broker, other errors are its own."""
-        fx = args[-1]
+        _, about, fx = args
         assert isinstance(fx, Effects)
         if self._core.is_halted:
             return
@@ -157,7 +157,8 @@ class Applying:
         except (DiskError, LogOffline) as error:
             self._core.halt(error, fx)
         except StorageError as error:
-            fx.note("role-error", error=error.code, detail=str(error))
+            partition = about.partition if isinstance(about, PartitionRecord) else about
+            fx.note("role-error", partition=str(partition), error=error.code, detail=str(error))
 
     def _remove(self, now: Now, partition: TopicIdPartition, fx: Effects) -> None:
         """The replica is not wanted here any more: its files go."""

@@ -72,7 +72,7 @@ _REQUESTS: Final = frozenset(
 _ANSWERS: Final = frozenset({FetchResponse, OffsetsForLeaderEpochResponse, ProduceResponse})
 _WAITING_TIMERS: Final = frozenset({"fetch", "produce", "fetch-timeout", "fetch-backoff"})
 
-_NOTES: Final = frozenset({*CUTS, "append", "expire-producers", "replica-failed"})
+_NOTES: Final = frozenset({*CUTS, "append", "expire-producers", "replica-failed", "role-error"})
 
 
 class BrokerWatch(CopyWatch):
@@ -158,7 +158,7 @@ class BrokerWatch(CopyWatch):
             if change.cut and replica.log is not None:
                 place.is_lossy = True
                 # A hole that a power loss has left lies before what is cut.
-                place.shown = min(place.shown, change.cut[0].base, replica.log.leo)
+                place.shown = min(place.shown, change.cut[0].base)
                 at = first_spoilt(place, change.cut)
                 self._note_disk_fate(place, change.cut[:at], "recovery-cut", event)
                 self._note_fate(place, change.cut[at:], "salvaged", event)
@@ -301,6 +301,8 @@ class BrokerWatch(CopyWatch):
                 livelock.note_truncation(scene, ledger, place, args, event)
             elif kind == "replica-failed":
                 scene.failures[str(place.partition), self.node] = event
+            elif kind == "role-error":
+                scene.refusals[str(place.partition), self.node] = event
 
     # One replica -------------------------------------------------------------------------------
 
@@ -354,13 +356,14 @@ class BrokerWatch(CopyWatch):
         if ledger.history.suspects:
             epoch_prefix.check(scene, ledger, event)
         is_cut = change is not None and bool(change.cut)
-        if has_risen or is_cut:
-            committed_log_matching.check(scene, ledger, place, event)
         is_told = place.isr is not was[4] or place.state is not was[3] or role is not was[2]
         if is_cut or is_told:
             look_at_leader(scene, ledger, event)
         elif has_risen and place.isr is not None:
             look_at_rise(scene, ledger, place, event)
+        if has_risen or is_cut:
+            # Behind that: whom an unclean election has left behind may differ.
+            committed_log_matching.check(scene, ledger, place, event)
 
     def _see(self, place: Place, replica: Replica) -> None:
         role, log = replica.role, replica.log
@@ -368,6 +371,8 @@ class BrokerWatch(CopyWatch):
         place.isr = role.isr if isinstance(role, Leader) else None
         if log is not None:
             place.start, place.end = log.log_start_offset, log.leo
+            # What was known to be damaged is not cut a second time, and new records take its place.
+            place.shown = min(place.shown, log.leo)
             place.high_watermark = replica.high_watermark
 
     def _check_change(

@@ -172,12 +172,12 @@ class Place:
         return [Span(b.epoch, b.base, b.next) for b in batches if b is not None]
 
     @property
-    def damaged_at(self) -> int:
-        """The first offset that its process has in its log and cannot read; -1 for none."""
+    def damages(self) -> tuple[int, ...]:
+        """The offsets, in order, at which batches begin that its process has and cannot read."""
         found = list(self.mirror.damaged)
         if self.is_damaged and self.mirror.log_end < self.end:
             found.append(self.mirror.log_end)
-        return min(found, default=-1)
+        return tuple(sorted(found))
 
     def ever_held(self, batch: Batch) -> bool:
         """Whether it has, or had, a batch."""

@@ -17,6 +17,9 @@ from typing import NamedTuple
 from sim.checks.history import Batch, History, base_at
 from sim.checks.ranges import Records, Span
 from sim.disks import SimDisk
+from storage.errors import CorruptBatch
+from storage.mkb1 import MKB1
+from storage.partition_log import PartitionLog
 
 __all__ = ["Change", "LogMirror", "Segment"]
 
@@ -269,17 +272,59 @@ class LogMirror:
             for batch in self._lacking(segment, behind)
         }
 
+    def torn(self) -> tuple[int, ...]:
+        """First offsets of batches that a process has and whose file ends before they do.
+
+        A file that is written on behind such a gap has zeros there, and can be read.
+        """
+        if not self.cut_behind:
+            return ()
+        return tuple(
+            batch.base
+            for segment, behind in pairwise([*self.segments, None])
+            if segment is not None
+            for batch in self._lacking(segment, behind)
+        )
+
+    def hidden(self, log: PartitionLog) -> tuple[tuple[int, int], ...]:
+        """From which offset to below which one nobody finds anything.
+
+        Who looks an offset up goes from frame to frame, from the last entry of the index on, and
+        gets no further than to a header that is another one now.
+
+        Args:
+            log: as its process has it, with its indexes.
+        """
+        if not self.damaged:
+            return ()
+        found = []
+        indexes = {each.base_offset: each.index.entries for each in log.segments}
+        for segment, behind in pairwise([*self.segments, None]):
+            assert segment is not None, "only the last one has nothing behind it"
+            content = self._content(segment)
+            entries = indexes.get(segment.base, ())
+            at, limit = 0, _NO_LIMIT if behind is None else behind.base
+            for batch in self.batches[segment.first : None if behind is None else behind.first]:
+                if batch.base in self.damaged and _hop(content, at) != _hop(batch.data, 0):
+                    known = (offset for offset, position in entries if position > at)
+                    found.append((batch.next, min(known, default=limit)))
+                at += len(batch.data)
+        return tuple(each for each in found if each[0] < each[1])
+
     def forget_process(self) -> None:
         """The process is gone: only the files count."""
         if self.cut_behind:
             self.cut_behind = {}
             self.is_stale = True
 
-    def _lacking(self, segment: Segment, behind: Segment | None) -> list[Batch]:
-        """The batches of a segment that stand behind the end of its file."""
+    def _content(self, segment: Segment) -> bytes:
         number = segment.inode
         is_there = number is not None and number in self.disk.inodes
-        size = len(self.disk.content_of(number)) if is_there and number is not None else 0
+        return self.disk.content_of(number) if is_there and number is not None else b""
+
+    def _lacking(self, segment: Segment, behind: Segment | None) -> list[Batch]:
+        """The batches of a segment that stand behind the end of its file."""
+        size = len(self._content(segment))
         at, found = 0, []
         for batch in self.batches[segment.first : None if behind is None else behind.first]:
             at += len(batch.data)
@@ -305,7 +350,7 @@ class LogMirror:
         self.dropped = [base for base in segments_before if base not in bases]
         for at, name in enumerate(names):
             limit = bases[at + 1] if at + 1 < len(bases) else _NO_LIMIT
-            self._read_segment(bases[at], name, places, limit, None if is_rot else spoilt_before)
+            self._read_segment(bases[at], name, places, limit, spoilt_before, is_rot=is_rot)
         del self._added[pushed:]
         same = 0
         for old, new in zip(before, self.batches, strict=False):
@@ -336,13 +381,15 @@ class LogMirror:
         name: str,
         places: dict[tuple[int | None, int], Batch],
         limit: int,
-        suspects: Container[int] | None,
+        spoilt_before: Container[int],
+        *,
+        is_rot: bool,
     ) -> None:
-        """Read one file.
+        """Read one file; in the place of a batch that is a suspect stands none of another offset.
 
         Args:
-            suspects: first offsets of the batches in whose place no batch of another offset can
-                stand; None for all.
+            spoilt_before: first offsets of the batches that were damaged before.
+            is_rot: whether all are suspects, and not only those.
         """
         number = self._inode(name)
         if number is None or number not in self.disk.inodes:
@@ -356,11 +403,15 @@ class LogMirror:
             parent = self.batches[-1] if self.batches else None
             old = places.get((number, segment.size))
             batch, size = None, 0
-            is_suspect = old is not None and (suspects is None or old.base in suspects)
+            was_spoilt = old is not None and old.base in spoilt_before
+            is_suspect = was_spoilt or (old is not None and is_rot)
             if old is None or not is_suspect or base_at(data, segment.size) == old.base:
                 batch, size = self.history.take(parent, data, segment.size, self._begun)
             if batch is None:
                 batch = old
+                if was_spoilt and batch is not None and batch.parent is not parent:
+                    # Something in front of it was compacted.
+                    batch, _ = self.history.take(parent, batch.data, 0, self._begun)
                 if batch is None or not self._is_spoilt(batch, segment.size, len(data), limit):
                     break
                 size = len(batch.data)
@@ -378,3 +429,13 @@ class LogMirror:
 
 def _is_segment(name: str) -> bool:
     return len(name) == 24 and name.endswith(LOG_SUFFIX) and name[:20].isdigit()
+
+
+def _hop(data: bytes, position: int) -> tuple[int, ...] | None:
+    """What a look-up reads of a frame: its size and its offsets."""
+    if position + MKB1.hop_bytes > len(data):
+        return None
+    try:
+        return MKB1.hop(data, position)[:3]
+    except CorruptBatch:
+        return None

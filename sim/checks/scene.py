@@ -52,6 +52,7 @@ class Scene:
         ends: how and at which event each node's newest process ended.
         damages: at which event each node's files were last changed behind its back.
         failures: at which event a replica's fetcher failed, by partition and node.
+        refusals: at which event a replica last failed to take its role, by partition and node.
     """
 
     def __init__(self, world: World) -> None:
@@ -73,6 +74,7 @@ class Scene:
         self.ends: dict[str, tuple[str, int]] = {}
         self.damages: dict[str, int] = {}
         self.failures: dict[tuple[str, str], int] = {}
+        self.refusals: dict[tuple[str, str], int] = {}
 
     def ledger(self, partition: TopicIdPartition) -> Ledger:
         """The ledger of a partition; a new one where there is none."""

@@ -56,7 +56,8 @@ class Looker:
     readers: FinalReads | None = None
     is_loaded: bool = True
     changes: int = 0
-    _epochs: tuple[Any, ...] = ()
+    _epochs: dict[str, tuple[int, int]] = field(factory=dict)
+    _epoch_changes: dict[str, int] = field(factory=dict)
     _changed_us: int = 0
     _fields: dict[str, Mapping[str, Any]] = field(factory=dict)
 
@@ -64,13 +65,7 @@ class Looker:
         """The cluster now."""
         world, image = self.world, self.world.view().image()
         self._fields.clear()
-        epochs = tuple(
-            (str(each.partition), each.leader_epoch, each.partition_epoch)
-            for each in image.partitions()
-        )
-        if epochs != self._epochs:
-            self.changes += bool(self._epochs)
-            self._epochs, self._changed_us = epochs, world.now_us
+        self._note_epochs(image)
         return Snapshot(
             t_us=world.now_us,
             changed_us=self._changed_us,
@@ -82,6 +77,21 @@ class Looker:
             unanswered=sum(self._unanswered()),
             busy_us=max(0, self._busy_until_us() - world.now_us),
         )
+
+    def _note_epochs(self, image: MetadataImage) -> None:
+        now_us, before = self.world.now_us, self._epochs
+        self._epochs = {
+            str(each.partition): (each.leader_epoch, each.partition_epoch)
+            for each in image.partitions()
+        }
+        if self._epochs == before:
+            return
+        self.changes += bool(before)
+        if not before or not before.keys() <= self._epochs.keys():
+            self._changed_us = now_us
+        for name, epochs in self._epochs.items():
+            if before and before.get(name) != epochs:
+                self._epoch_changes[name] = now_us
 
     def _unanswered(self) -> Iterator[int]:
         for name in self.world.producers:
@@ -166,6 +176,7 @@ class Looker:
             probe=probe,
             probe_error=error,
             read_end=None if self.readers is None else self.readers.position(where),
+            changed_us=self._epoch_changes.get(str(where), 0),
         )
 
     def _config(self, where: TopicIdPartition, image: MetadataImage) -> TopicConfig:
@@ -203,12 +214,15 @@ class Looker:
                 is_salvageable=isinstance(role.error, CorruptLog),
                 culprit=self._damage(name, place),
             )
-        damaged_at = -1 if place is None else place.damaged_at
+        damages = () if place is None else place.damages
         return Replica(
             node=name,
             role=role.name,
-            damaged_at=damaged_at,
-            culprit=None if damaged_at < 0 else self._damage(name, place),
+            damages=damages,
+            torn=() if place is None else place.mirror.torn(),
+            hidden=() if place is None else place.mirror.hidden(log),
+            refused=self.judge.scene.refusals.get((str(where), name), 0),
+            culprit=self._damage(name, place) if damages else None,
             leader=role.leader if isinstance(role, Follower) else None,
             leader_epoch=replica.leader_epoch,
             start=log.log_start_offset,

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from sim.liveness.snapshot import Partition, Snapshot
+from sim.liveness.snapshot import Snapshot
 
 __all__ = ["PREDICATES", "Missing", "missing"]
 
@@ -109,7 +109,14 @@ def logs_equal(now: Snapshot) -> Iterator[_Found]:
         led = each.log(each.leader or "")
         if led is None or not each.is_led:
             continue
-        for name in (name for name in now.expected(each) if name in each.isr):
+        members = [name for name in now.expected(each) if name in each.isr]
+        # Too few in sync commit nothing. What holds the others back is told of the leader, whether
+        # it is of the core or not.
+        is_enough = len(each.isr) >= each.min_isr
+        if members and is_enough and not now.is_loaded and led.high_watermark != led.end:
+            mark = f"high watermark {led.high_watermark} of {each.name}, which ends at {led.end}"
+            yield each.name, led.node, f"{led.node} has {mark}"
+        for name in members:
             log = each.log(name)
             if log is None or log.role in ("none", "quarantined"):
                 continue
@@ -118,17 +125,9 @@ def logs_equal(now: Snapshot) -> Iterator[_Found]:
             elif not now.is_loaded and log.end != led.end:
                 ends = f"ends at {log.end}, the leader {each.leader} at {led.end}"
                 yield each.name, name, f"{name} {ends} in {each.name}"
-            elif not now.is_loaded and _lags(each, log.high_watermark):
-                mark = f"high watermark {log.high_watermark} of {each.name}, which ends at"
-                yield each.name, name, f"{name} has {mark} {led.end}"
-
-
-def _lags(each: Partition, high_watermark: int) -> bool:
-    """Too few in sync commit nothing; then the leader's high watermark is all that there is."""
-    led = each.log(each.leader or "")
-    assert led is not None
-    is_enough = len(each.isr) >= each.min_isr
-    return high_watermark != (led.end if is_enough else led.high_watermark)
+            elif not now.is_loaded and log.high_watermark != led.high_watermark:
+                mark = f"high watermark {log.high_watermark} of {each.name}"
+                yield each.name, name, f"{name} has {mark}, the leader has {led.high_watermark}"
 
 
 def elr_empty(now: Snapshot) -> Iterator[_Found]:
@@ -172,9 +171,10 @@ def operations_ended(now: Snapshot) -> Iterator[_Found]:
     for each in now.waits if not now.is_loaded else ():
         if each.what != "consume":
             about = f" to {each.partition}" if each.partition else ""
+            # An operator's request is answered by the one whom it asks, or by nobody.
             yield (
                 each.partition,
-                each.client,
+                each.at if each.what == "request" else each.client,
                 f"{each.client}'s {each.text or each.what}{about} has no outcome",
             )
 
@@ -198,9 +198,14 @@ def readers_drained(now: Snapshot) -> Iterator[_Found]:
 
 def epochs_stable(now: Snapshot) -> Iterator[_Found]:
     """No epoch has changed for one session time-out."""
+    session = f"a session is {now.stable_us / 1e6:g} s"
     if now.t_us - now.changed_us < now.stable_us:
         ago = (now.t_us - now.changed_us) / 1e6
-        yield "", "", f"an epoch changed {ago:.1f} s ago, a session is {now.stable_us / 1e6:g} s"
+        yield "", "", f"an epoch changed {ago:.1f} s ago, {session}"
+    for each in now.partitions:
+        if each.changed_us and now.t_us - each.changed_us < now.stable_us:
+            ago = (now.t_us - each.changed_us) / 1e6
+            yield each.name, "", f"an epoch of {each.name} changed {ago:.1f} s ago, {session}"
 
 
 PREDICATES: Final[dict[str, Callable[[Snapshot], Iterator[_Found]]]] = {

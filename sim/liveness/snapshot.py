@@ -85,7 +85,11 @@ class Replica:
         failed: event at which its fetcher failed, 0 for never.
         circles: event since which it cuts its log again and again, 0 if it does not.
         culprit: of its damage.
-        damaged_at: first offset that cannot be read of a log that is in use; -1 for none.
+        damages: offsets, in order, from which a log that is in use cannot be read.
+        torn: those of them at which its file is too short, so that a response with them fails as a
+            whole; others reach who reads them, who notices.
+        hidden: from which offset to below which one no look-up gets, since a header is damaged.
+        refused: event at which it last failed to take its role, 0 for never.
     """
 
     node: str
@@ -102,7 +106,18 @@ class Replica:
     failed: int = 0
     circles: int = 0
     culprit: Culprit | None = None
-    damaged_at: int = -1
+    damages: tuple[int, ...] = ()
+    torn: tuple[int, ...] = ()
+    hidden: tuple[tuple[int, int], ...] = ()
+    refused: int = 0
+
+    def damaged_at(self, offset: int = 0) -> int:
+        """Where who reads from an offset gets no further; -1 for nowhere."""
+        return next((each for each in self.damages if each >= offset), -1)
+
+    def is_hidden(self, offset: int) -> bool:
+        """Whether who asks for an offset gets an error."""
+        return any(start <= offset < end for start, end in self.hidden)
 
 
 @frozen(kw_only=True)
@@ -116,6 +131,7 @@ class Partition:
         probe: what came of the acks=all write: empty for not asked, ``waiting``, ``acked``,
             ``rejected`` or ``unknown``; ``probe_error`` is its error.
         read_end: the final reader's position; None before there is one.
+        changed_us: when one of its epochs last changed, 0 for not since the first look.
     """
 
     name: str
@@ -136,6 +152,7 @@ class Partition:
     probe: str = ""
     probe_error: str = ""
     read_end: int | None = None
+    changed_us: int = 0
 
     def log(self, node: str) -> Replica | None:
         """The replica at a node."""
@@ -171,7 +188,7 @@ class Snapshot:
 
     Attributes:
         t_us: virtual time.
-        changed_us: when an epoch last changed.
+        changed_us: when it was first looked at, or a partition last went away.
         stable_us: how long epochs must have stood still.
         is_loaded: workloads write, so followers are always a little behind.
         waits: open operations, oldest first.

@@ -42,9 +42,14 @@ def partition(logs: dict[str, Any] | None = None, **values: Any) -> Partition:
 def snapshot(
     nodes: dict[str, Any] | None = None, logs: dict[str, Any] | None = None, **values: Any
 ) -> Snapshot:
-    """A cluster; ``nodes`` changes single nodes, other values are of the partition or the whole."""
+    """A cluster; ``nodes`` changes single nodes, other values are of the partition or the whole.
+
+    ``changed_us`` is of the whole, ``epoch_changed_us`` of the partition.
+    """
     whole = {key: values.pop(key) for key in list(values) if hasattr(Snapshot, key)}
     whole |= {key: values.pop(key) for key in list(values) if key in _OF_WHOLE}
+    if "epoch_changed_us" in values:
+        values["changed_us"] = values.pop("epoch_changed_us")
     return Snapshot(
         nodes=tuple(
             evolve(Node(name=name), **(nodes or {}).get(name, {})) for name in ("c1", *ALL)

@@ -13,6 +13,10 @@ from sim.liveness.looking import Looker
 from sim.liveness.predicates import missing
 from sim.liveness.probes import Probes, final_reads
 from sim.liveness.snapshot import Snapshot
+from sim.running.damage import damage
+from sim.scenario.actions import Corrupt
+from sim.scenario.names import PartitionName
+from sim.scenario.selectors import Selector
 from sim.trace.kinds import Kind
 from tests.sim.checks.judged import LOG, SECOND_US, Stage
 
@@ -33,6 +37,12 @@ class Watched(Stage):
 
     def misses(self, now: Snapshot | None = None) -> set[str]:
         return {each.predicate for each in missing(now or self.looker.look())}
+
+    def spoil(self, offset: int, how: str) -> None:
+        """Damage a batch of b1."""
+        node, partition = Selector("node", "b1"), PartitionName("orders", 0)
+        action = Corrupt(node=node, partition=partition, offset=offset, how=how)
+        damage(self.world, "b1", action, "spoilt", ())
 
     def partition(self) -> TopicIdPartition:
         found = self.world.view().partition("orders")
@@ -217,3 +227,69 @@ def test_looking_changes_nothing(name: str) -> None:
                 missing(stage.looker.look())
         digests.append(stage.world.trace.digest())
     assert digests[0] == digests[1]
+
+
+def test_epochs_are_watched_by_partition_and_a_topic_that_goes_is_a_change_of_the_whole() -> None:
+    stage = Watched()
+    stage.cluster.create_topic("other", assignments=[["b2"]]).wait()
+    now = stage.go(0)
+    assert {each.name: each.changed_us for each in now.partitions}["orders-0"] == 0
+    begun_us = now.changed_us
+    stage.world.crash("b1")
+    now = stage.go(12)
+    changed = {each.name: each.changed_us for each in now.partitions}
+    assert begun_us == now.changed_us < changed["other-0"] < changed["orders-0"] == now.t_us
+    stage.cluster.delete_topic("other").wait()
+    now = stage.go(0)
+    assert now.changed_us == now.t_us
+    assert [each.changed_us for each in now.partitions] == [changed["orders-0"]]
+
+
+def test_a_file_that_is_cut_short_is_torn_until_it_is_written_on() -> None:
+    stage = Watched()
+    stage.world.run_for(40 * SECOND_US)
+    stage.spoil(4, "truncate")
+    (each,) = stage.go(0.01).partitions
+    led, follower = each.log("b1"), each.log("b2")
+    assert led is not None
+    assert follower is not None
+    assert (led.damages, led.torn) == ((4,), (4,))
+    assert (follower.damages, follower.torn) == ((), ())
+    stage.cluster.produce("orders", 1, acks=1, client="p2").wait()
+    (each,) = stage.go(0.01).partitions
+    led = each.log("b1")
+    assert led is not None
+    assert (led.damages, led.torn) == ((4,), ())
+
+
+@pytest.mark.parametrize(
+    ("how", "hidden"), [("zero", ((5, 1 << 63),)), ("flip", ()), ("truncate", ((5, 1 << 63),))]
+)
+def test_nobody_finds_what_is_behind_a_damaged_header(
+    how: str, hidden: tuple[tuple[int, int], ...]
+) -> None:
+    stage = Watched()
+    stage.cluster.produce("orders", 1, client="p2").wait()
+    stage.world.run_for(40 * SECOND_US)
+    stage.spoil(4, how)
+    (each,) = stage.go(0.01).partitions
+    led = each.log("b1")
+    assert led is not None
+    assert led.damages[0] == 4
+    assert led.hidden[:1] == hidden
+
+
+def test_an_index_leads_past_a_damaged_header() -> None:
+    stage = Watched()
+    for _ in range(16):
+        stage.cluster.produce("orders", [bytes(1_000)], client="p2").wait()
+    stage.world.run_for(40 * SECOND_US)
+    replica = stage.replica("b1")
+    assert replica.log is not None
+    _, (spoilt, position), (behind, _), *_ = replica.log.active.index.entries
+    assert position > 0
+    stage.spoil(spoilt, "zero")
+    (each,) = stage.go(0.01).partitions
+    led = each.log("b1")
+    assert led is not None
+    assert led.hidden == ((spoilt + 1, behind),)

@@ -54,7 +54,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
     (
         "logs-equal",
         {"logs": {"b2": {"high_watermark": 9}}},
-        "b2 has high watermark 9 of orders-0, which ends at 10",
+        "b2 has high watermark 9 of orders-0, the leader has 10",
     ),
     ("logs-equal", {"logs": {"b2": {"is_same": False}}}, "b2 has other bytes than b1 in orders-0"),
     (
@@ -82,6 +82,11 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         "epochs-stable",
         {"changed_us": 95_000_000},
         "an epoch changed 5.0 s ago, a session is 9 s",
+    ),
+    (
+        "epochs-stable",
+        {"epoch_changed_us": 95_000_000},
+        "an epoch of orders-0 changed 5.0 s ago, a session is 9 s",
     ),
 ]
 
@@ -129,6 +134,24 @@ def test_with_too_few_in_sync_the_high_watermark_may_stand_below_the_end() -> No
     assert missing(snapshot(**changes)) == []
     enough = snapshot(logs={"b1": {"high_watermark": 8}})
     assert {each.predicate for each in missing(enough)} == {"logs-equal"}
+
+
+def test_what_is_not_committed_is_told_of_the_leader() -> None:
+    low: dict[str, Any] = {name: {"high_watermark": 8} for name in ("b1", "b2", "b3")}
+    assert [each.node for each in missing(snapshot(logs=low))] == ["b1"]
+    outside = snapshot(logs=low, nodes={"b1": {"is_core": False}})
+    found = [each.node for each in missing(outside) if each.predicate == "logs-equal"]
+    assert found == ["b1"]
+    follower = snapshot(logs={"b2": {"high_watermark": 8}}, nodes={"b1": {"is_core": False}})
+    found = [each.node for each in missing(follower) if each.predicate == "logs-equal"]
+    assert found == ["b2"]
+    nobody = {name: {"is_core": False} for name in ("b1", "b2", "b3")}
+    found = [each.node for each in missing(snapshot(logs=low, nodes=nobody))]
+    assert found == []
+
+
+def test_a_cluster_that_has_just_been_looked_at_for_the_first_time_has_changed_no_epoch() -> None:
+    assert missing(snapshot(t_us=5_000_000, changed_us=-9_000_000)) == []
 
 
 def test_under_load_followers_may_be_behind_but_not_otherwise() -> None:
