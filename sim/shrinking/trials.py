@@ -171,9 +171,11 @@ class Trials:
 
     def _events_max(self) -> int:
         """A candidate that goes on and on is none that is smaller."""
-        if self.examined.result is None:
+        result = self.examined.result
+        if result is None:
             return self.events_max
-        known = self.examined.result.trace.count
+        # Recovery has a budget of the same size, and often takes more than the run did.
+        known = max(result.trace.count, 0 if result.liveness is None else result.liveness.events)
         return min(self.events_max, max(_EVENTS_MIN, _EVENTS_TIMES * known))
 
     def _take_finds(self, text: str, examined: Examined) -> None:

@@ -14,7 +14,7 @@ from sim.scenario.model import Scenario
 from sim.scenario.reading import parse_scenario
 from sim.shrinking import trials as trials_module
 from sim.shrinking.goals import Goal
-from sim.shrinking.shrinker import NotTheSame, Shrunk, shrink
+from sim.shrinking.shrinker import NotTheSame, Shrunk, begin, shrink
 from sim.shrinking.tables import Document, prepared
 from sim.shrinking.trials import Trials
 from tests.sim.shrinking.cases import LOSS, actions, based, losing, scenario_of, shipped, shrunk
@@ -137,6 +137,22 @@ def test_liveness_stays_where_it_is_what_fails() -> None:
     assert found.goal.kind == "liveness"
     assert "step" not in _document(found)
     assert _document(found)["liveness"]["demand"] == "unavailable"
+
+
+def test_a_recovery_that_takes_more_events_than_its_run_is_not_cut_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trials_module, "_EVENTS_MIN", 1)
+    monkeypatch.setattr(trials_module, "_EVENTS_TIMES", 1)
+    demand = {"demand": "unavailable", "within": "5s"}
+    crash = {"at": "10ms", "crash": {"node": "b1", "how": "process"}}
+    base = based(scenario_of(losing(liveness=demand, step=[crash], until="20ms")))
+    result = base.examined.result
+    assert result is not None
+    assert result.liveness is not None
+    assert result.liveness.events > result.trace.count
+    trials = begin(base, base.examined.findings[0])
+    assert trials.examined.identities == base.examined.identities == {("liveness", "converged")}
 
 
 def test_a_defect_of_ours_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
