@@ -79,7 +79,7 @@ def _hosts(choices: Choices, ground: str) -> dict[str, Any]:
         keys["timer_clock"] = "mono"
     if choices.chance(50):
         keys["metadata_snapshot_records"] = choices.pick((40, 5))
-    if choices.chance(8):
+    if choices.chance(12):
         keys["network"] = "datagram"
     if choices.chance(30):
         keys["latency"] = {

@@ -18,6 +18,7 @@ _CALLS: Final = ("write_at", "read_at", "truncate", "rename", "fsync_dir")
 _SPOIL: Final = ("lost-write", "misdirected-write")
 """They spoil what is at rest. A leader that runs on does not read its own log, and nobody gets past
 the damage, so the broker is restarted behind all faults."""
+_NOTICED_MS: Final = 50
 _FLUSH_MS: Final = 80
 """So long before damage to what is at rest everything is synced, mostly."""
 
@@ -49,7 +50,7 @@ def _of_calls(kind: str, **values: tuple[Any, ...]) -> Kind:
             # It stays so up to a power cut.
             plan.repair(node, "power")
         elif kind in _SPOIL:
-            plan.repair(node, "process")
+            plan.repair(node, "process", is_for_all=True)
 
     return _loses(kind, draw)
 
@@ -110,7 +111,12 @@ def _at_rest(plan: Plan, choices: Choices) -> tuple[str, str, int]:
     at_ms = max(at_ms, plan.span_ms // 3)
     if choices.chance(80):
         plan.step(at_ms - _FLUSH_MS, "flush", node)
-    plan.repair(node, "process")  # As behind _SPOIL.
+    plan.repair(node, "process", is_for_all=True)  # As behind _SPOIL.
+    back_ms = at_ms + choices.pick((300, 900))
+    if not plan.is_recoverable and choices.chance(60) and plan.take(node, at_ms, back_ms):
+        # Who runs on does not notice.
+        plan.fault("crash", node, (at_ms + _NOTICED_MS, back_ms), how="process")
+        plan.end_ms = max(plan.end_ms, back_ms)
     return node, choices.pick(mine) if mine else "", at_ms
 
 

@@ -96,14 +96,14 @@ def _refuse(plan: Plan, choices: Choices) -> None:
 
 
 def _limit(plan: Plan, choices: Choices) -> None:
-    rate = choices.pick((50_000, 20_000, 5_000, 2_000))
-    keys = {"bytes_per_s": rate, "buffer_bytes": choices.pick((65_536, 16_384, 2_000, 500))}
+    rate = choices.pick((50_000, 20_000, 5_000, 1_000))
+    keys = {"bytes_per_s": rate, "buffer_bytes": choices.pick((16_384, 2_000, 500, 200))}
     plan.fault("limit", _ends(plan, choices), plan.window(choices), **keys)
 
 
 def _corrupt(plan: Plan, choices: Choices) -> None:
-    keys: dict[str, Any] = {"only": [choices.pick(("Produce", "FetchResponse"))]}
-    keys |= {"ppm": choices.pick(rates(1_000, 100_000)), "times": 3, "bits": choices.pick((1, 3))}
+    keys: dict[str, Any] = {"only": [choices.pick(("Produce", "Produce", "FetchResponse"))]}
+    keys |= {"ppm": choices.pick(rates(20_000, 500_000)), "times": 3, "bits": choices.pick((1, 3))}
     plan.fault("corrupt", plan.server(choices), plan.window(choices), **keys)
 
 
@@ -174,9 +174,9 @@ LINK_KINDS: Final = (
     Kind("refuse", _refuse),
     Kind("limit", _limit),
     # Bits that are flipped behind the checksums of the transport may be believed.
-    Kind("corrupt", _corrupt, grounds=()),
-    Kind("duplicate", _duplicate, needs=_is_datagram),
-    Kind("reorder", _reorder, needs=_is_datagram),
+    Kind("corrupt", _corrupt, grounds=(), weight=3),
+    Kind("duplicate", _duplicate, needs=_is_datagram, weight=3),
+    Kind("reorder", _reorder, needs=_is_datagram, weight=3),
     Kind("flap", _flap),
     Kind("swizzle", _swizzle, needs=lambda plan: plan.cluster.brokers > 1),
     Kind("metadata-lag", _metadata_lag),

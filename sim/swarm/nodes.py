@@ -12,7 +12,7 @@ from sim.scenario.action_kinds import IMAGES
 from sim.swarm.choosing import Choices
 from sim.swarm.plan import Kind, Plan
 
-__all__ = ["NODE_KINDS", "SOUND_IMAGES", "death", "dying"]
+__all__ = ["MORTAL", "NODE_KINDS", "SOUND_IMAGES", "death", "dying"]
 
 SOUND_IMAGES: Final = ("lost", "kept", "file-prefix", "disk-prefix", "sector-subset")
 """Those in which what was synced cannot share the fate of a sector that is written anew."""
@@ -35,7 +35,8 @@ _SLOW: Final[tuple[tuple[str, Any], ...]] = (
     ("link", 200),
     ("link", "30ms"),
 )
-_MORTAL: Final = ("kills", "flush", "elr")
+MORTAL: Final = ("kills", "flush", "elr")
+"""Grounds on which processes end."""
 
 
 def dying(plan: Plan, choices: Choices) -> str:
@@ -199,10 +200,10 @@ def _clocks_may_be_off(plan: Plan) -> bool:
 
 
 NODE_KINDS: Final = (
-    Kind("crash", _crash, _MORTAL, _has_victims),
+    Kind("crash", _crash, MORTAL, _has_victims),
     Kind("power", _power_loss, ("flush", "elr"), _has_victims),
-    Kind("crash-loop", _crash_loop, _MORTAL, _has_victims),
-    Kind("failpoint", _failpoint, _MORTAL, _has_victims),
+    Kind("crash-loop", _crash_loop, MORTAL, _has_victims),
+    Kind("failpoint", _failpoint, MORTAL, _has_victims),
     Kind("pause", _pause),
     Kind("slow", _slow),
     Kind("background-hold", _background_hold),
@@ -211,7 +212,7 @@ NODE_KINDS: Final = (
     Kind("clock-step", _step, needs=_clocks_may_be_off),
     Kind("clock-strobe", _strobe, needs=_clocks_may_be_off),
     Kind("clock-freeze", _freeze, needs=_clocks_may_be_off),
-    Kind("step crash", _crash_step, _MORTAL, _has_victims),
+    Kind("step crash", _crash_step, MORTAL, _has_victims),
     Kind("step shutdown", _shutdown_step, needs=_has_victims),
     Kind("step pause", _pause_step),
     Kind("step slow", _slow_step),

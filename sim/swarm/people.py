@@ -92,7 +92,7 @@ def _harmless_config(plan: Plan, choices: Choices) -> None:
     if choices.chance(50):
         place = plan.place(choices)
         values: dict[str, Any] = choices.pick(
-            ({"segment.bytes": 400}, {"max.message.bytes": 700}, {"retention.bytes": 1_000})
+            ({"segment.bytes": 400}, {"max.message.bytes": 150}, {"retention.bytes": 1_000})
         )
         plan.step(plan.moment(choices), "config", {"topic": _topic_of(place), "set": values})
         return
@@ -117,6 +117,11 @@ def _recreate(plan: Plan, choices: Choices) -> None:
     plan.step(start_ms, "delete_topic", topic)
     made = {"name": topic, "replicas": lists, "config": dict(plan.topics[topic])}
     plan.step(end_ms, "create_topic", made)
+    if choices.chance(30):
+        # Somebody else wants it, too.
+        again_ms = end_ms + choices.pick((50, 600))
+        plan.step(again_ms, "create_topic", made)
+        plan.end_ms = max(plan.end_ms, again_ms + 200)
 
 
 PEOPLE_KINDS: Final = (

@@ -117,9 +117,9 @@ class Plan:
         self.steps.append((at_ms, step))
         return name
 
-    def repair(self, node: str, how: str) -> None:
-        """A recoverable case has a broker restarted once the faults are over."""
-        if self.is_recoverable and self.repairs.get(node) != "power":
+    def repair(self, node: str, how: str, *, is_for_all: bool = False) -> None:
+        """A broker is restarted once the faults are over: in a recoverable case, or in any."""
+        if (self.is_recoverable or is_for_all) and self.repairs.get(node) != "power":
             self.repairs[node] = how
 
     def take(self, node: str, start_ms: int, end_ms: int) -> bool:
@@ -140,12 +140,14 @@ class Kind:
         draw: puts one into a plan.
         grounds: of recoverable cases that may have it; empty for none.
         needs: what the cluster must be like.
+        weight: how often it comes, against others that are on.
     """
 
     name: str
     draw: Callable[[Plan, Choices], None]
     grounds: tuple[str, ...] = ("calm", "kills", "flush", "elr")
     needs: Callable[[Plan], bool] = lambda plan: True
+    weight: int = 1
 
     def is_possible(self, plan: Plan) -> bool:
         return (plan.ground == ANYTHING or plan.ground in self.grounds) and self.needs(plan)
@@ -164,7 +166,7 @@ def draw_plan(plan: Plan, choices: Choices, kinds: list[Kind], least: int, most:
     possible = [each for each in kinds if each.is_possible(plan)]
     if not possible:
         return
-    on = choices.swarm(possible)
+    on = [each for each in choices.swarm(possible) for _ in range(each.weight)]
 
     def one(inner: Choices) -> None:
         inner.pick(on).draw(plan, inner)

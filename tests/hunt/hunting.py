@@ -66,7 +66,7 @@ class Summary:
     @property
     def unseen(self) -> list[Sight]:
         """What was not seen and can be."""
-        return [each for n, each in enumerate(SIGHTS) if not self.sights.get(n) and not each.never]
+        return [each for n, each in enumerate(SIGHTS) if not self.sights.get(n) and each.is_wanted]
 
 
 @define(eq=False)

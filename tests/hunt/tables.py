@@ -38,6 +38,8 @@ def coverage(counts: Mapping[int, int]) -> str:
         note = sight.never and f"never: {sight.never}"
         if count and sight.never:
             note = f"SEEN, though said to be never: {sight.never}"
+        elif sight.rare:
+            note = f"not asked for: {sight.rare}"
         elif not count and not sight.never:
             note = "NOT SEEN"
         rows.append((GROUPS[sight.group], sight.name, str(count), note))
