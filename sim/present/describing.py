@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sim.present.args import number, text
-from sim.present.words import acks_word, name, offsets, target_words, value
+from sim.present.step_words import step_words
+from sim.present.words import acks_word, counted, name, offsets, sentence, target_words, value
 from sim.trace.kinds import Kind
 from sim.trace.lines import Event
 
@@ -28,14 +29,16 @@ def describe(event: Event) -> str:
 
 
 def _plain(event: Event) -> str:
+    return _plain_of(event.kind.value, event.args)
+
+
+def _plain_of(kind: str, args: Mapping[str, Any]) -> str:
     """The kind and its arguments as they are."""
     shown = [
-        f"{name(key)}={_value(each)}"
-        for key, each in event.args.items()
-        if key not in ("fault", "note")
+        f"{name(key)}={_value(each)}" for key, each in args.items() if key not in ("fault", "note")
     ]
-    note = text(event.args, "note")
-    words = [event.kind.value if note is None else name(note), *shown[:_ARGS_MAX]]
+    note = text(args, "note")
+    words = [kind if note is None else name(note), *shown[:_ARGS_MAX]]
     return " ".join(words) + (" …" if len(shown) > _ARGS_MAX else "")
 
 
@@ -149,6 +152,42 @@ def _poll(args: Mapping[str, Any]) -> str:
     return f"{found} {value(args.get('value'))}"
 
 
+def _step(args: Mapping[str, Any]) -> str:
+    id_ = f"step {name(args.get('id'))}"
+    if args.get("done") is True:
+        return f"{id_} is done"
+    given = args.get("args")
+    what = text(args, "step")
+    if what is None or not isinstance(given, Mapping):
+        return _plain_of("step", args)
+    return f"{id_}: {sentence(step_words(what, given))}"
+
+
+def _heal(args: Mapping[str, Any]) -> str:
+    return f"fault {name(args.get('id'))} ends"
+
+
+def _loss(args: Mapping[str, Any]) -> str:
+    records = counted(number(args, "count", 0), "record")
+    where = name(args.get("partition"))
+    who = f", {name(args['leader'])} leads" if args.get("leader") is not None else ""
+    return f"{records} of {where} lost ({name(args.get('licence'))}){who}"
+
+
+def _check(args: Mapping[str, Any]) -> str:
+    where = f" of {name(args['partition'])}" if args.get("partition") is not None else ""
+    detail = sentence(args.get("detail") or args.get("kind"))
+    return f"{name(args.get('check'))}{where} is broken: {detail}"
+
+
+def _expect(args: Mapping[str, Any]) -> str:
+    holds = args.get("holds") is True
+    word = "holds" if holds else "does not hold"
+    if args.get("judged") is True:
+        word = "is met" if holds else "fails"
+    return f"expectation {name(args.get('id'))} {word}: {sentence(args.get('text'))}"
+
+
 _WORDS: Final[dict[Kind, Callable[[Mapping[str, Any]], str]]] = {
     Kind.SEND: _send,
     Kind.TRANSMIT: _transmit,
@@ -170,4 +209,9 @@ _WORDS: Final[dict[Kind, Callable[[Mapping[str, Any]], str]]] = {
     Kind.ACK: _ack,
     Kind.POLL: _poll,
     Kind.FAULT: _fault,
+    Kind.HEAL: _heal,
+    Kind.STEP: _step,
+    Kind.LOSS: _loss,
+    Kind.CHECK: _check,
+    Kind.EXPECT: _expect,
 }

@@ -75,12 +75,13 @@ def _truncate(state: ReadingState, event: Event) -> None:
         return
     state.shortened.pop((event.node, replica.partition), None)
     args = event.args
+    offset = number(args, "offset", 0)
+    if offset < (replica.log_starts.last or 0):
+        replica.log_starts.put(event.n, offset)
     ended = (number(args, "leader_epoch"), number(args, "end_offset"))
     by = event.cause[0] if event.cause else 0
     before = integer(args, "high_watermark")
-    for cut in state.logs.shorten(
-        replica, event.n, number(args, "offset", 0), How.TRUNCATED, by, ended, before
-    ):
+    for cut in state.logs.shorten(replica, event.n, offset, How.TRUNCATED, by, ended, before):
         state.tell(event.n, "cut", event.node, replica.partition, cut)
 
 
@@ -94,6 +95,7 @@ def _restart_at(state: ReadingState, event: Event) -> None:
     offset = number(event.args, "offset", 0)
     replica.log_starts.put(event.n, offset)
     replica.log_ends.put(event.n, offset)
+    replica.high_watermarks.put(event.n, offset)
 
 
 def _log_start(state: ReadingState, event: Event) -> None:
@@ -110,6 +112,17 @@ def _delete(state: ReadingState, event: Event) -> None:
         for cut in state.logs.empty(replica, event.n, How.DELETED, event.n):
             state.tell(event.n, "cut", event.node, replica.partition, cut)
         replica.roles.put(event.n, Role(event.n, "deleted", -1, None, None))
+        _forget(state, replica, event.n)
+
+
+def _forget(state: ReadingState, replica: Replica, n: int) -> None:
+    """Where a leader deletes its replica, its topic is deleted; a controller's fields know."""
+    state.deleted.add((replica.node, replica.partition))
+    partition = state.story.partition(replica.partition)
+    now = partition.leaders.last
+    if replica.partition not in state.ruled and now is not None and now[0] == replica.node:
+        partition.leaders.put(n, (None, -1))
+        partition.isrs.put(n, ())
 
 
 def _salvage(state: ReadingState, event: Event) -> None:

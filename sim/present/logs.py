@@ -112,18 +112,18 @@ class Logs:
         return [cut]
 
     def empty(self, replica: Replica, n: int, how: How, by: int) -> list[Cut]:
-        """All of it goes."""
+        """All of it goes, and its offsets begin at 0."""
         alive = replica.alive
-        if not alive:
-            return []
-        cut = Cut(n, how, alive[0].base, alive[-1].end, by)
-        self._remove(replica, cut)
-        replica.log_ends.put(n, 0)
-        replica.high_watermarks.put(n, 0)
-        return [cut]
+        cuts = [Cut(n, how, alive[0].base, alive[-1].end, by)] if alive else []
+        for cut in cuts:
+            self._remove(replica, cut)
+        for series in (replica.log_starts, replica.log_ends, replica.high_watermarks):
+            if len(series):
+                series.put(n, 0)
+        return cuts
 
     def raise_start(self, replica: Replica, n: int, start: int) -> list[Cut]:
-        """Everything below an offset goes."""
+        """The log begins at an offset: everything below it goes."""
         alive = replica.alive
         replica.log_starts.put(n, start)
         if not alive or alive[0].base >= start:
@@ -154,8 +154,7 @@ class Logs:
         same_end = min([end, *(each for each in others if each is not None)])
         old_end = replica.alive[-1].end if replica.alive else start
         cuts = self.shorten(replica, n, same_end, how, by)
-        if start:
-            cuts += self.raise_start(replica, n, start)
+        cuts += self.raise_start(replica, n, start)
         at = max(min(old_end, same_end), start)
         for first, stop, epoch in ranges:
             if at < first:

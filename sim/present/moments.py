@@ -5,6 +5,8 @@ Left out: how it came to be (``sim.present.timeline``, ``chains``).
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from attrs import frozen
 
 from sim.present.history import Replica
@@ -108,13 +110,17 @@ def spans_at(replica: Replica, n: int) -> list[Span]:
     """What a log has behind event ``n``, by offset."""
     pieces = sorted(
         (piece for piece in replica.pieces if piece.n <= n < piece.until),
-        key=lambda piece: piece.base,
+        key=attrgetter("base"),
     )
+    if not pieces:
+        return []
+    # Tens of thousands of pieces are joined to a few spans: only those are made.
     spans: list[Span] = []
-    for piece in pieces:
-        last = spans[-1] if spans else None
-        if last is not None and last.end == piece.base and last.epoch == piece.epoch:
-            spans[-1] = Span(last.base, piece.end, last.epoch)
-        else:
-            spans.append(Span(piece.base, piece.end, piece.epoch))
+    base, end, epoch = pieces[0].base, pieces[0].end, pieces[0].epoch
+    for piece in pieces[1:]:
+        if piece.base != end or piece.epoch != epoch:
+            spans.append(Span(base, end, epoch))
+            base, epoch = piece.base, piece.epoch
+        end = piece.end
+    spans.append(Span(base, end, epoch))
     return spans

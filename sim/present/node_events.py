@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from sim.present.args import text
-from sim.present.history import How
+from sim.present.history import How, Role
 from sim.present.reading_state import Reader, ReadingState
 from sim.trace.kinds import Kind
 from sim.trace.lines import Event
@@ -20,15 +20,20 @@ def _start(state: ReadingState, event: Event) -> None:
     node = state.story.node(event.node)
     node.starts += 1
     node.statuses.put(event.n, "up")
-    held = [
+    own = [
         replica
         for partition in state.story.partitions.values()
-        if (replica := partition.replicas.get(event.node)) is not None and replica.alive
+        if (replica := partition.replicas.get(event.node)) is not None
     ]
+    for replica in own:
+        if len(replica.roles):
+            # A role ends with the process that had it.
+            replica.roles.put(event.n, Role(event.n, "none", -1, None, None))
+    held = [replica for replica in own if replica.alive]
     disk = text(event.args, "disk")
     state.images.pop(event.node, None)
     if disk == "wiped":
-        for replica in held:
+        for replica in own:
             state.logs.empty(replica, event.n, How.WIPED, event.n)
         held = []
     elif disk is not None and disk != "same":

@@ -40,6 +40,7 @@ def _elect(state: ReadingState, event: Event) -> None:
     partition.leaders.put(event.n, (election.leader, election.leader_epoch))
     if isr is not None:
         partition.isrs.put(event.n, isr)
+        state.told_isrs[name] = isr
     state.tell(event.n, "elect", event.node, name, election)
 
 
@@ -78,12 +79,23 @@ def _role(state: ReadingState, event: Event) -> None:
         log_end if log_end >= 0 else None,
     )
     replica.roles.put(event.n, role)
-    now = partition.leaders.last
-    if role.name == "leader" and (now is None or now[1] < epoch):
-        partition.leaders.put(event.n, (event.node, epoch))
     isr = names(args, "isr")
-    if isr and (partition.isrs.last is None or (now is not None and now[1] < epoch)):
-        partition.isrs.put(event.n, isr)
+    place = event.node, replica.partition
+    # A topic that is created anew begins its epochs anew.
+    is_new = role.name == "leader" and place in state.deleted
+    state.deleted.discard(place)
+    if role.log_end is not None and replica.log_ends.last is None:
+        replica.log_ends.put(event.n, role.log_end)
+    now = partition.leaders.last
+    if isr and (
+        is_new or replica.partition not in state.told_isrs or (now is not None and now[1] < epoch)
+    ):
+        state.told_isrs[replica.partition] = isr
+        if replica.partition not in state.ruled:
+            partition.isrs.put(event.n, isr)
+    if replica.partition not in state.ruled and role.name == "leader":
+        if is_new or now is None or now[1] < epoch:
+            partition.leaders.put(event.n, (event.node, epoch))
     state.tell(event.n, "role", event.node, replica.partition, role)
 
 
@@ -91,9 +103,11 @@ def _isr(state: ReadingState, event: Event) -> None:
     name, isr = text(event.args, "partition"), names(event.args, "isr")
     if name is None or isr is None:
         return
-    isrs = state.story.partition(name).isrs
-    before = isrs.last
-    isrs.put(event.n, isr)
+    before = state.told_isrs.get(name)
+    state.told_isrs[name] = isr
+    if name not in state.ruled:
+        # What a leader learns has been so at the controller for a while.
+        state.story.partition(name).isrs.put(event.n, isr)
     cause = state.story.brief(event.cause[0]) if event.cause else None
     asked = state.asked.get(name)
     why = ""

@@ -1,18 +1,18 @@
 """Reading events into a story.
 
 Left out: what each kind says (``node_events``, ``log_events``, ``protocol_events`` and
-``scenario_events`` beside this module).
+``scenario_events`` beside this module), and fields (``told_fields``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from sim.present import log_events, node_events, protocol_events, scenario_events
 from sim.present.args import text
 from sim.present.reading_state import Reader, ReadingState
 from sim.present.story_data import Brief, StoryData
+from sim.present.told_fields import ToldFields
 from sim.trace.kinds import Kind
 from sim.trace.lines import Event
 
@@ -67,10 +67,12 @@ class Reading:
     def __init__(self, story: StoryData) -> None:
         self.story = story
         self._state = ReadingState(story)
+        self._fields = ToldFields(self._state)
 
     def take(self, event: Event) -> None:
         """Take in the next event."""
-        n, t_us, node, kind, cause, args, changes = event
+        n, t_us, node, kind, cause, args, _ = event
+        self._fields.before(event)
         peer, what = _PEERS.get(kind), _WHATS.get(kind)
         self.story.briefs.append(
             Brief(
@@ -97,24 +99,8 @@ class Reading:
             if kind in (Kind.FENCE, Kind.UNFENCE) and cause:
                 told = self.story.happenings[-1]
                 self.story.fencings.setdefault(cause, []).append(told)
-        for path, _, new in changes:
-            if path.endswith("/high_watermark") and type(new) is int:
-                parts = path.split("/")
-                if len(parts) == 3 and self._is_broker(parts[0]):
-                    self.story.replica(parts[0], parts[1]).high_watermarks.put(n, new)
-            elif path.endswith("elr") and isinstance(new, list | tuple):
-                self._take_elr(n, path.split("/"), new)
+        self._fields.take(event)
 
-    def _take_elr(self, n: int, parts: list[str], new: Sequence[Any]) -> None:
-        """A controller shows who is eligible to lead where the ISR is empty."""
-        if len(parts) == 3 and parts[2] in ("elr", "last_known_elr"):
-            partition = self.story.partition(parts[1])
-            series = partition.elrs if parts[2] == "elr" else partition.last_known
-            series.put(n, tuple(each for each in new if type(each) is str))
-
-    def _is_broker(self, name: str) -> bool:
-        """Consumers know of high watermarks, too."""
-        header, node = self.story.header, self.story.nodes.get(name)
-        return (header is not None and name in header.nodes) or (
-            node is not None and node.is_broker
-        )
+    def finish(self) -> None:
+        """There is no event more."""
+        self._fields.end(len(self.story.briefs))

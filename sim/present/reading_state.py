@@ -29,6 +29,9 @@ class ReadingState:
         crashes: with which event each node ended last, and how.
         images: with which event a node began on an older disk that it still has.
         unseen: partitions of which a node had records, until it has opened their logs again.
+        told_isrs: which ISR events have told of last, by partition.
+        deleted: replicas that were deleted, by node and partition, until they take a role again.
+        ruled: partitions of which a controller's fields say who leads, and who is in the ISR.
         shortened: log files that were cut, by node and partition, until an event says why.
     """
 
@@ -40,6 +43,9 @@ class ReadingState:
         self.crashes: dict[str, tuple[int, str]] = {}
         self.images: dict[str, int] = {}
         self.unseen: dict[str, set[str]] = {}
+        self.told_isrs: dict[str, tuple[str, ...]] = {}
+        self.deleted: set[tuple[str, str]] = set()
+        self.ruled: set[str] = set()
         self.shortened: dict[tuple[str, str], Event] = {}
 
     def tell(

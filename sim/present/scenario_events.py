@@ -33,7 +33,10 @@ def _step(state: ReadingState, event: Event) -> None:
     told |= {key: args[key] for key in ("topic", "partition", "offset", "count") if key in args}
     if number(told, "count", 0) >= _WITHOUT_END:
         del told["count"]
-    step = Step(id_, step_words(text(args, "step") or "client", told), event.n)
+    what = text(args, "step") or ("consume" if "topic" in args else "client")
+    step = Step(id_, step_words(what, told), event.n)
+    if "id" not in args:
+        step.end = event.n  # Asked of a client or the operator; no event says when it is done.
     state.story.steps[id_] = step
     state.tell(event.n, "step", event.node, None, step)
 
@@ -73,8 +76,9 @@ def _check(state: ReadingState, event: Event) -> None:
 
 def _loss(state: ReadingState, event: Event) -> None:
     loss = read_loss(event)
-    state.story.losses.append(loss)
-    state.tell(event.n, "loss", event.node, loss.partition, loss)
+    if loss.spans:
+        state.story.losses.append(loss)
+        state.tell(event.n, "loss", event.node, loss.partition, loss)
 
 
 _WITHOUT_END: Final = 1 << 60

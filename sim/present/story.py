@@ -1,7 +1,7 @@
 """One pass over a trace: what happened, kept so that every face can ask.
 
-Level ``events`` is enough. From a trace of level ``full`` the high watermarks of followers are
-known too, which have no events of their own.
+Level ``events`` is enough. From a trace of level ``full`` more is known that has no events of its
+own: high watermarks and log starts of followers, and what the controller holds true.
 
 A copy of a record is known by its offset and its leader epoch. What a follower copied has the
 epochs of the log that it copied from. What a power loss took is read from the bytes that the trace
@@ -37,3 +37,4 @@ class Story(StoryData):
         reading = Reading(self)
         for event in events:
             reading.take(event)
+        reading.finish()

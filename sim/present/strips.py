@@ -15,11 +15,11 @@ from typing import Final
 from attrs import frozen
 
 from sim.present.history import Cut, How, Replica
-from sim.present.moments import PartitionAt, ReplicaAt, moment
+from sim.present.moments import Moment, PartitionAt, ReplicaAt, moment
 from sim.present.story import Story
 from sim.present.words import at, name, offsets
 
-__all__ = ["CutRow", "LogRow", "Run", "Strip", "strips"]
+__all__ = ["CutRow", "LogRow", "Run", "Strip", "strips", "strips_of"]
 
 CUTS_MAX: Final = 6
 RUNS_MAX: Final = 60
@@ -79,7 +79,11 @@ class Strip:
 
 def strips(story: Story, n: int | None = None) -> list[Strip]:
     """Every partition's logs behind event ``n``; behind the last one by default."""
-    now = moment(story, n)
+    return strips_of(story, moment(story, n))
+
+
+def strips_of(story: Story, now: Moment) -> list[Strip]:
+    """The same from a moment that is known."""
     return [_strip(story, partition, now.n) for partition in now.partitions]
 
 

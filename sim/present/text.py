@@ -7,7 +7,7 @@ Left out: what is said (the other modules).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from typing import Final
 
@@ -17,19 +17,25 @@ from rich.text import Text
 
 from sim.present.chains import Chain
 from sim.present.columns import LEGEND, Columns, Row
+from sim.present.file_cells import file_cells, file_words, has_files
 from sim.present.losses import LossTold
+from sim.present.step_view import LogFiles
 from sim.present.strips import LogRow, Run, Strip
 from sim.present.timeline import Line
 from sim.present.words import at, name, seconds
 from storage.inspection.escaping import safe
 
 __all__ = [
+    "STRIPS_LEGEND",
     "print_chain",
     "print_columns",
     "print_loss",
     "print_strips",
     "print_timeline",
+    "put",
+    "row_style",
     "strips_text",
+    "wrapped",
 ]
 
 _TONES: Final = {
@@ -43,9 +49,14 @@ _TONES: Final = {
 _EPOCH_STYLES: Final = ("green", "magenta", "cyan", "yellow", "blue", "bright_red")
 _EPOCH_SIGNS: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NARROW: Final = 60
+STRIPS_LEGEND: Final = (
+    "one sign an offset, its epoch (0-9, a-z); | high watermark (HW): committed below it; "
+    "] log end (LEO); ~ cut; … more of the same; ISR: replicas in sync, which may lead"
+)
 
 
-def _put(console: Console, line: Text) -> None:
+def put(console: Console, line: Text) -> None:
+    """One line as it is; what cannot be printed is escaped."""
     line.rstrip()
     if not line.plain.isprintable():
         line.plain = safe(line.plain)
@@ -61,25 +72,25 @@ def print_timeline(console: Console, lines: Iterable[Line]) -> None:
     for line in lines:
         head = f"{seconds(line.t_us):>{time_width}} {at(line.first):>{number_width}}  "
         style = _TONES.get(line.tone, "")
-        _wrapped(console, Text().append(head, "dim"), safe(line.text), style, indent)
+        wrapped(console, Text().append(head, "dim"), safe(line.text), style, indent)
 
 
-def _wrapped(console: Console, head: Text, text: str, style: str, indent: int) -> None:
+def wrapped(console: Console, head: Text, text: str, style: str, indent: int) -> None:
     """Words behind a head, wrapped at the console's width."""
     line, room = head, max(console.width, indent + 8)
     is_empty = True
     for word in text.split(" "):
         for part in _parts(word, room - indent):
             if not is_empty and cell_len(line.plain) + 1 + cell_len(part) > room:
-                _put(console, line)
+                put(console, line)
                 line, is_empty = Text(" " * indent), True
             elif is_empty and cell_len(line.plain) + cell_len(part) > room > len(line.plain):
                 if line.plain.strip():
-                    _put(console, line)
+                    put(console, line)
                     line = Text(" " * indent)
             line.append(part if is_empty else f" {part}", style=style)
             is_empty = False
-    _put(console, line)
+    put(console, line)
 
 
 def _parts(word: str, width: int) -> Iterable[str]:
@@ -95,36 +106,39 @@ def _parts(word: str, width: int) -> Iterable[str]:
 
 def print_chain(console: Console, chain: Chain) -> None:
     """The summary, and the links below it."""
-    _wrapped(console, Text(), f"{chain.summary}.", "bold", 2)
+    wrapped(console, Text(), f"{chain.summary}.", "bold", 2)
     for sentence in chain.sentences:
-        _wrapped(console, Text().append("  - ", "dim"), sentence.text, "", 4)
+        wrapped(console, Text().append("  - ", "dim"), sentence.text, "", 4)
 
 
 def print_loss(console: Console, head: Text, told: LossTold) -> None:
     """A loss behind a head: what was lost, why, and its links; those that are cited are marked."""
-    _wrapped(console, head, told.head, "", 4)
+    wrapped(console, head, told.head, "", 4)
     if told.rule:
-        _wrapped(console, Text("    "), told.rule, "", 4)
+        wrapped(console, Text("    "), told.rule, "", 4)
     for link in told.links:
         mark = Text().append("    * ", "bold") if link.is_cited else Text().append("    - ", "dim")
-        _wrapped(console, mark, link.text, "", 6)
+        wrapped(console, mark, link.text, "", 6)
 
 
 # Strips ------------------------------------------------------------------------------------------
 
 
-def print_strips(console: Console, strips: Iterable[Strip]) -> None:
-    """Each partition's logs, with a legend."""
+def print_strips(
+    console: Console,
+    strips: Iterable[Strip],
+    *,
+    files: Iterable[LogFiles] = (),
+    has_legend: bool = True,
+) -> None:
+    """Each partition's logs, each with its files if they are given; a legend unless not wanted."""
     shown = False
+    known = {(each.partition, each.node): each for each in files}
     for strip in strips:
-        _print_strip(console, strip)
+        _print_strip(console, strip, known)
         shown = True
-    if shown:
-        legend = (
-            "one sign an offset, its epoch (0-9, a-z); | high watermark (HW): committed below it; "
-            "] log end (LEO); ~ cut; … more of the same; ISR: replicas in sync, which may lead"
-        )
-        _wrapped(console, Text(), legend, "dim", 2)
+    if shown and has_legend:
+        wrapped(console, Text(), STRIPS_LEGEND, "dim", 2)
 
 
 def strips_text(strips: Iterable[Strip], *, width: int = 100) -> str:
@@ -135,11 +149,12 @@ def strips_text(strips: Iterable[Strip], *, width: int = 100) -> str:
     return stream.getvalue()
 
 
-def _print_strip(console: Console, strip: Strip) -> None:
+def _print_strip(console: Console, strip: Strip, files: Mapping[tuple[str, str], LogFiles]) -> None:
     leader = "no leader" if strip.leader is None else f"leader {name(strip.leader)}"
     isr = "" if strip.isr is None else f", ISR {', '.join(map(name, strip.isr)) or 'empty'}"
-    head = f"{name(strip.partition)}: {leader}, epoch {strip.leader_epoch}{isr}"
-    _wrapped(console, Text(), head, "bold", 2)
+    epoch = "" if strip.leader_epoch < 0 else f", epoch {strip.leader_epoch}"
+    head = f"{name(strip.partition)}: {leader}{epoch}{isr}"
+    wrapped(console, Text(), head, "bold", 2)
     labels = [_label(row) for row in strip.rows]
     cut_labels = [f"  {at(cut.n)}" for row in strip.rows for cut in row.cuts]
     left = max((cell_len(each) for each in (*labels, *cut_labels)), default=0) + 1
@@ -148,26 +163,33 @@ def _print_strip(console: Console, strip: Strip) -> None:
     is_narrow = console.width - left - right < 16
     room = max(4, console.width - left - (1 if is_narrow else right + 2))
     widths = _widths(strip, room)
-    _put(console, Text(" " * left + _scale(strip, widths, console.width - left), style="dim"))
+    put(console, Text(" " * left + _scale(strip, widths, console.width - left), style="dim"))
     for label, row in zip(labels, strip.rows, strict=True):
         line = Text().append(_fit(label, left), "bold" if row.role == "leader" else "")
         line.append_text(_cells(row.cells, strip.runs, widths, row))
         if is_narrow:
-            _put(console, line)
-            _wrapped(console, Text("  "), _right(row), "", 4)
+            put(console, line)
+            wrapped(console, Text("  "), _right(row), "", 4)
         else:
             line.append("  " + _right(row), style="red" if row.is_diverging else "")
-            _put(console, line)
+            put(console, line)
+        known = files.get((strip.partition, row.node))
+        if known is not None and has_files(known):
+            line = Text(_fit("  files", left), style="dim")
+            line.append_text(file_cells(known, row, strip.runs, widths))
+            line.append("" if is_narrow else f"  {file_words(known)}", style="dim")
+            line.truncate(console.width)
+            put(console, line)
         for cut in row.cuts:
             line = Text(_fit(f"  {at(cut.n)}", left), style="red")
             line.append_text(_cells(cut.cells, strip.runs, widths, None))
             tail = f"{safe(cut.text)}"
             if cell_len(line.plain) + 2 + cell_len(tail) <= console.width:
                 line.append(f"  {tail}", style="red")
-                _put(console, line)
+                put(console, line)
             else:
-                _put(console, line)
-                _wrapped(console, Text(" " * min(left, 4)), tail, "red", min(left, 4))
+                put(console, line)
+                wrapped(console, Text(" " * min(left, 4)), tail, "red", min(left, 4))
 
 
 def _label(row: LogRow) -> str:
@@ -257,20 +279,20 @@ def print_columns(console: Console, columns: Columns) -> None:
         head = Text(" " * left + "".join(_fit(each, step) for each in names), style="bold")
         head.truncate(console.width)
         head.rstrip()
-        _put(console, head)
+        put(console, head)
     has_rows = False
     for row in columns.rows:
         has_rows = True
         if step:
-            _put(console, _row_text(row, left, step, console.width))
+            put(console, _row_text(row, left, step, console.width))
         else:
             mark = ">" if row.is_wanted else " "
             head = Text().append(f"{mark}{at(row.n)} {seconds(row.t_us)} ", "dim")
-            _wrapped(console, head, f"{name(row.node)}: {row.text}", _style(row), 4)
+            wrapped(console, head, f"{name(row.node)}: {row.text}", row_style(row), 4)
     if not has_rows:
-        _put(console, Text("no event is of this selection"))
+        put(console, Text("no event is of this selection"))
     elif step:
-        _wrapped(console, Text(), LEGEND, "dim", 2)
+        wrapped(console, Text(), LEGEND, "dim", 2)
 
 
 def _step(width: int, left: int, names: Sequence[str]) -> int:
@@ -290,7 +312,7 @@ def _row_text(row: Row, left: int, step: int, width: int) -> Text:
     for column, glyph in enumerate(row.glyphs):
         start = left + column * step
         if column == own:
-            line.append(words, style=_style(row))
+            line.append(words, style=row_style(row))
         elif cell_len(line.plain) <= start:
             line.append(" " * (start - cell_len(line.plain)) + glyph, style="dim")
         line.append(" " * max(1, start + step - cell_len(line.plain)))
@@ -299,7 +321,8 @@ def _row_text(row: Row, left: int, step: int, width: int) -> Text:
     return line
 
 
-def _style(row: Row) -> str:
+def row_style(row: Row) -> str:
+    """How an event looks among others."""
     if row.is_wanted:
         return "reverse"
     return _KIND_STYLES.get(row.kind.value, "")

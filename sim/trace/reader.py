@@ -14,10 +14,12 @@ Left out: repairing, and traces compressed or on a pipe.
 
 from __future__ import annotations
 
+import os
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from stat import S_ISREG
 from typing import BinaryIO, Final, NamedTuple, overload
 
 from attrs import frozen
@@ -29,6 +31,7 @@ __all__ = ["LINE_BYTES_MAX", "CheckPoints", "TraceError", "TraceReader", "Verifi
 
 LINE_BYTES_MAX: Final = 16 << 20
 """How long a line may be, unless the reader is told otherwise."""
+_HEADER_MARK = b'{"leaderfall":'
 _CHECK_MARK = b'{"check":'
 _EVENT_MARK = b'{"n":'
 
@@ -48,6 +51,11 @@ class TraceError(Exception):
         self.path = path
         self.line = line
         self.what = what
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open, without waiting for whoever writes into a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 class _Read(NamedTuple):
@@ -72,21 +80,27 @@ class TraceReader:
     """
 
     def __init__(self, path: Path, *, line_bytes_max: int = LINE_BYTES_MAX) -> None:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            # A pipe would be waited for, and gives its lines only once.
-            raise TraceError(path, 1, "it is no regular file")
         self.path = path
         self._line_bytes_max = line_bytes_max
         self._checks: CheckPoints | None = None
-        with path.open("rb") as file:
+        with self._open() as file:
             first = self._read_line(file, 1)
             if not first.endswith(b"\n"):
                 raise TraceError(path, 1, "no whole line, a trace begins with a header")
-            header = self._parse(1, first)
+            header = self._header(first)
             if not isinstance(header, Header):
                 raise TraceError(path, 1, "the line is no header, a trace begins with one")
             self.header = header
             self.footer = self._find_footer(file)
+
+    def _header(self, first: bytes) -> Line:
+        try:
+            return self._parse(1, first)
+        except TraceError as error:
+            if first.startswith(_HEADER_MARK):
+                raise
+            what = f"this is no trace, which begins with a header: {error.what}"
+            raise TraceError(self.path, 1, what) from None
 
     @property
     def is_complete(self) -> bool:
@@ -129,7 +143,7 @@ class TraceReader:
     def event_lines(self) -> Iterator[tuple[int, bytes]]:
         """Every whole line that begins as an event does, unparsed, with its number."""
         number = 1
-        with self.path.open("rb") as file:
+        with self._open() as file:
             while (data := self._read_line(file, number)).endswith(b"\n"):
                 if data.startswith(_EVENT_MARK):
                     yield number, data
@@ -149,13 +163,22 @@ class TraceReader:
     def _lines(self, number: int, offset: int, count: int) -> Iterator[_Read]:
         """The lines from a place on, in front of which there are ``count`` events."""
         order = _Order(self.path, count, begins=number == 1)
-        with self.path.open("rb") as file:
+        with self._open() as file:
             file.seek(offset)
             while (data := self._read_line(file, number)).endswith(b"\n"):
                 line = self._parse(number, data)
                 order.take(number, line)
                 yield _Read(number, data, line)
                 number += 1
+
+    def _open(self) -> BinaryIO:
+        """The file, which may have become another since it was last opened."""
+        file = open(self.path, "rb", opener=_open_at_once)  # noqa: SIM115 - the caller closes it
+        if not S_ISREG(os.fstat(file.fileno()).st_mode):
+            # A pipe gives its lines only once, and a device has no end.
+            file.close()
+            raise TraceError(self.path, 1, "it is no regular file")
+        return file
 
     def _read_line(self, file: BinaryIO, number: int) -> bytes:
         data = file.readline(self._line_bytes_max + 1)
@@ -244,7 +267,7 @@ class CheckPoints(Sequence[Check]):
         self.parsed = 0
         self.has_events = False
         offset = number = 0
-        with reader.path.open("rb") as file:
+        with reader._open() as file:
             while (data := reader._read_line(file, number + 1)).endswith(b"\n"):
                 number += 1
                 if data.startswith(_CHECK_MARK):
@@ -266,7 +289,7 @@ class CheckPoints(Sequence[Check]):
             return [self[i] for i in range(*index.indices(len(self)))]
         self.parsed += 1
         reader, number = self._reader, self._numbers[index]
-        with reader.path.open("rb") as file:
+        with reader._open() as file:
             file.seek(self._offsets[index])
             line = reader._parse(number, reader._read_line(file, number))
         if not isinstance(line, Check):
