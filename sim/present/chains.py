@@ -60,7 +60,25 @@ def chain(story: Story, subject: Records | Finding | int) -> Chain:
                     parts = _parts(story, partition.name, ranges)
                     summary = f"{capital(these(cut.base, cut.end))} went from {name(replica.node)}"
                     return _united(story, f"{summary} at {when(story, cut.n)}", parts, cut.n)
-    return Chain(f"What led to {when(story, subject)}", tuple(causes(story, subject)))
+    found = causes(story, subject)
+    if not found:
+        found = _wrong_by(story, subject)
+        if found:
+            return Chain(f"{when(story, subject)} names no cause; wrong by then was", tuple(found))
+    return Chain(f"What led to {when(story, subject)}", tuple(found))
+
+
+def _wrong_by(story: Story, n: int) -> list[Sentence]:
+    """Broken rules and losses in front of an expectation that does not hold; else nothing."""
+    known = [each for each in story.happenings if each.n <= n]
+    judged = (each for each in known if each.n == n and each.what == "expect")
+    if not any(each.data.get("holds") is False for each in judged):
+        return []
+    wrong = [(each.n, tell(story, [each])) for each in known if each.what in ("check", "loss")]
+    found = [
+        Sentence(n, f"{when(story, n)}: {told.text}.") for n, told in wrong if told is not None
+    ]
+    return found[:CAUSES_MAX]
 
 
 def causes(story: Story, n: int) -> list[Sentence]:
@@ -163,8 +181,14 @@ def _of_records(
             yield Sentence(finding.n, text)
             return
     for records in records_of(story, partition, base, end, epoch)[:RANGES_MAX]:
-        told = Tale(story, records).chain()
+        tale = Tale(story, records)
+        told = tale.chain()
         first = told.sentences[0].n if told.sentences else finding.n
+        had = listed(map(name, tale.holders(finding.n)))
+        if had and all(ack.n > finding.n for ack in records.acks):
+            # The acknowledgement was under way: who has them when it arrives is another matter.
+            it = "it" if records.is_one else "them"
+            yield Sentence(finding.n, f"When the rule was broken, only {had} had {it}.")
         yield Sentence(first, f"{told.summary}.")
         yield from told.sentences
 

@@ -9,6 +9,7 @@ Left out: licences, and which losses belong together (``sim.present.losses``).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from attrs import define, frozen
@@ -90,6 +91,7 @@ class _LossTale:
                 self._merge(each.n, each.text, tale.records, is_event=is_event)
         self._spoilt()
         self._moments()
+        self._forgotten()
         for text, said in self.said.items():
             self._link(said.n, self._filled(text, said.spans), is_event=said.is_event)
         self._culprits()
@@ -257,6 +259,25 @@ class _LossTale:
             for span in common(list(loss.spans), self.spans) if text else ():
                 records = Records(self.name, span[1], span[2], span[0], ())
                 self._merge(loss.n, text, records, is_event=True)
+
+    def _forgotten(self) -> None:
+        """Where a controller came back without an election that it had told of."""
+        last = max(each.n for each in self.losses)
+        epochs = {epoch for epoch, _, _ in self.spans}
+        known = self.story.partitions.get(self.name)
+        for (_, (who, epoch)), (n, (other, lower)) in pairwise(known.leaders if known else ()):
+            brief = self.story.brief(n)
+            if n > last or epoch not in epochs or not 0 <= lower < epoch or brief is None:
+                continue
+            crash = self.story.crash_before(brief.node, n)
+            why = (
+                f": it had gone at {when(self.story, crash)} and had not kept that" if crash else ""
+            )
+            held = "nobody" if who is None else name(who)
+            led = "nobody leads" if other is None else f"{name(other)} leads again"
+            text = f"{name(brief.node)} no longer knew at {when(self.story, n)} that {held} leads "
+            text += f"with epoch {epoch}{why}. By its word {led}, with epoch {lower}."
+            self._link(n, text, is_event=True)
 
     def _culprits(self) -> None:
         """What the licence goes by and nothing has told yet, in the words of the time line."""

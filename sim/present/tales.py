@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sim.present.fates import Copy
+from sim.present.fates import Copy, epochs_at
 from sim.present.history import Ack, Elected, Election, How
 from sim.present.tale_base import DEAD, Chain, Marks, Sentence, capital
 from sim.present.tale_copies import TaleOfCopies
@@ -286,14 +286,16 @@ class Tale(TaleOfCopies):
             assert cut is not None
             fate = f"{verb} {_FATES[cut.how]} on {name(end.node)} at {at(cut.n)}"
         elif self.copies:
-            holders = listed(
-                name(node)
-                for node in dict.fromkeys(c.node for c in self.copies if c.piece.cut is None)
-            )
-            fate = f"{'is' if self.records.is_one else 'are'} left on {holders} only"
+            holders = dict.fromkeys(c.node for c in self.copies if c.piece.cut is None)
+            is_everywhere = len(holders) == len(self.partition.replicas)
+            where = listed(map(name, holders))
+            fate = "is" if self.records.is_one else "are"
+            fate += f" in every log: {where}" if is_everywhere else f" left on {where} only"
         else:
             fate = f"{verb} in no log that the trace shows"
-        found = f"{capital(self.what)} of {name(self.records.partition)}{first} {fate}"
+        found = (
+            f"{capital(self.what)}{self._which()} of {name(self.records.partition)}{first} {fate}"
+        )
         if without is not None:
             found += (
                 f": {name(without.leader)} became leader with epoch {without.leader_epoch} at "
@@ -306,6 +308,13 @@ class Tale(TaleOfCopies):
         if self.reasons:
             found += f", because {listed(self.reasons)}"
         return found
+
+    def _which(self) -> str:
+        """Their epoch, where other records have been at the same offset."""
+        epoch, partition = self.records.epoch, self.records.partition
+        if epoch is None or len(epochs_at(self.story, partition, self.records.base)) < 2:
+            return ""
+        return f" of epoch {epoch}"
 
 
 _FATES: Final = {

@@ -307,7 +307,7 @@ def test_an_empty_isr_leaves_the_leader_known_last() -> None:
 def test_a_consumer_without_an_end_has_no_count() -> None:
     script = Script("a", "k")
     script.put("k", Kind.STEP, topic="t", partition=0, count=1 << 62)
-    assert lines(script).endswith("step client, topic t, partition 0")
+    assert lines(script).endswith("step consume, topic t, partition 0")
 
 
 def test_an_old_record_that_was_deleted_is_not_lost() -> None:
@@ -404,8 +404,8 @@ def test_logs_that_differ_have_a_tale_for_each_record() -> None:
     )
     told = [each.text for each in chain(script.story(), check).sentences]
     assert [each[:60] for each in told if " of t-0, acked" in each] == [
-        "Offset 0 of t-0, acked at #9 with acks=1, is left on a only:",
-        "Offset 0 of t-0, acked at #16 with acks=all, is left on b on",
+        "Offset 0 of epoch 0 of t-0, acked at #9 with acks=1, is left",
+        "Offset 0 of epoch 1 of t-0, acked at #16 with acks=all, is l",
     ]
     assert (
         "At offset 0 the logs differ: a the record of epoch 0 and b the record of epoch 1." in told

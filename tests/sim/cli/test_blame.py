@@ -93,7 +93,7 @@ def test_the_text_says_what_did_what_and_when_and_where_to_look(ran: Path) -> No
     lines = rest.strip().split("\n")
     assert 10 <= len(lines) <= 30
     event = words.partition("#")[2].partition(":")[0]
-    assert lines[-1] == f"look    leaderfall show runs/losing/latest --around {event}"
+    assert lines[-1] == f"open    leaderfall step runs/losing/latest --at {event}"
 
 
 def test_nothing_lost_is_no_error(folder: Path) -> None:

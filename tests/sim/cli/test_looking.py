@@ -11,7 +11,7 @@ import pytest
 from cluster.failpoints import FAILPOINTS
 from cluster.guards import GUARDS
 from sim.checks.violations import CHECKS
-from sim.cli import doctor
+from sim.cli import doctor, show
 from sim.cli.exits import Exit
 from sim.cli.topics import GROUPS
 from sim.scenario.actions import ACTIONS
@@ -317,3 +317,23 @@ def test_doctor_names_extras_and_dependencies_that_there_are() -> None:
 def test_doctor_tells_how_this_shell_completes() -> None:
     assert "completion for fish" in call("doctor", env={"SHELL": "/usr/bin/fish"}).stdout
     assert "bash, zsh or fish" in call("doctor", env={"SHELL": ""}).stdout
+
+
+def test_show_of_a_long_trace_says_where_it_ends(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(show, "EVENTS_MAX", 30)
+    for words in ((), ("--around", "2")):
+        done = call("show", str(run_folder), *words)
+        assert done.exit_code == Exit.OK
+        assert done.stderr == "(Only the first 30 events are shown: the trace is long.)\n"
+    assert "#31" not in call("show", str(run_folder)).stdout
+    done = call("show", str(run_folder), "--around", "31")
+    assert done.exit_code == Exit.USAGE
+    assert done.stderr == "Error: Only the first 30 events are read: 31 is not.\n"
+
+
+def test_more_events_than_can_be_counted_are_all_events(run_folder: Path) -> None:
+    for words in (("step",), ("report", "-o", "page.html")):
+        done = call(words[0], str(run_folder), *words[1:], "--events", "9" * 30)
+        assert done.exit_code == Exit.OK, done.output

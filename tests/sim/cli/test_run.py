@@ -59,7 +59,11 @@ def test_a_run_that_passes_says_everything(folder: Path) -> None:
     places = [text.find(part) for part in parts]
     assert -1 not in places, parts[places.index(-1)]
     assert places == sorted(places)
-    assert text.endswith("again   leaderfall run small.toml --seed 0\n")
+    assert text.endswith(
+        "again   leaderfall run small.toml --seed 0\n"
+        "page    leaderfall report runs/small/0 -o run.html\n"
+        "step    leaderfall step runs/small/0\n"
+    )
 
 
 def test_a_run_that_fails_says_what_does_not_hold(folder: Path) -> None:
@@ -96,7 +100,7 @@ def test_a_budget_that_ends_is_inconclusive(folder: Path) -> None:
     assert done.exit_code == Exit.INCONCLUSIVE
     assert "small: inconclusive" in done.stdout
     assert "500 events are over" in done.stdout
-    assert done.stdout.endswith("again   leaderfall run small.toml --seed 0 --events-max 500\n")
+    assert "\nagain   leaderfall run small.toml --seed 0 --events-max 500\n" in done.stdout
 
 
 def test_a_budget_that_ends_with_the_last_event_of_boot_waits_for_the_cluster(folder: Path) -> None:
