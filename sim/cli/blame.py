@@ -191,8 +191,8 @@ def _print(console: Console, asked: BlamedRun, found: Blame, budget: int) -> Non
     console.print()
     words = [*asked.again]
     if asked.folder is not None:
-        words += ["--around", str(found.target.event)]
-    console.print(Text("look    ", "dim").append(command_line(words), ""), soft_wrap=True)
+        words += ["--at", str(found.target.event)]
+    console.print(Text("open    ", "dim").append(command_line(words), ""), soft_wrap=True)
 
 
 def _sentences(found: Blame, budget: int) -> Iterable[str]:

@@ -223,7 +223,7 @@ def _of_folder(folder: Path, replica: str | None) -> BlamedRun:
         digest,
         shown(document.get("leaderfall")),
         events_max if type(events_max) is int and events_max > 0 else None,
-        ("leaderfall", "show", str(folder)),
+        ("leaderfall", "step", str(folder)),
         document.get("is_strict") is True,
     )
 

@@ -26,7 +26,7 @@ __all__ = ["command"]
 
 _PYTHONS: Final = ((3, 11), (3, 13))
 NEEDED: Final = ("trio", "attrs", "cattrs", "click", "rich")
-EXTRAS: Final = {"test": ("hypothesis", "pytest")}
+EXTRAS: Final = {"test": ("hypothesis", "pytest"), "tui": ("textual",)}
 """What each optional part needs."""
 _MARKS: Final = {"cluster": "guards.py", "storage": "mkb1.py"}
 """A module by which a package of ours is known."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.cli.console import shown
 from sim.cli.exits import Exit
+from sim.cli.report_views import views_of
 from sim.cli.run_folders import TRACE
 from sim.cli.words import command_line
 from sim.cli.wrapping import print_line, print_wrapped
@@ -415,13 +416,14 @@ def _print_again(console: Console, ran: Ran, settings: Settings) -> None:
     if ran.folder is not None:
         if (ran.folder / TRACE).is_file():
             rows.append(("trace", _path(ran.folder / TRACE)))
-            rows.append(("look", command_line(["leaderfall", "show", str(ran.folder)])))
         names = ran.document.get("brokers", ())
         if names:
             rows.append(("brokers", _braced(ran, names)))
             first = str(ran.folder / names[0])
             rows.append(("logs", command_line(["python", "-m", "storage.dump", first])))
     rows.append(("again", ran.order.replay(settings)))
+    if ran.folder is not None and (ran.folder / TRACE).is_file():
+        rows += views_of(ran.document, str(ran.folder))
     for name, text in rows:
         print_line(console, (f"{name:<8}", "dim"), (text, ""))
 

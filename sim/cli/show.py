@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from sim.trace.lines import Event
     from sim.trace.reader import TraceReader
 
-__all__ = ["command", "trace_path"]
+__all__ = ["command", "complete_kinds", "complete_paths", "kind_of", "trace_path"]
 
 TRACE_NAME: Final = "trace.jsonl"
 _RUNS_MAX: Final = 10
+EVENTS_MAX: Final = 1_000_000
+"""So many events are read; each takes about half a KB of memory."""
 
 
 def complete_paths(
@@ -79,7 +81,7 @@ def command(
     from sim.trace.reader import TraceError, TraceReader
 
     path = trace_path(trace)
-    wanted = tuple(_kind(each) for each in kinds)
+    wanted = tuple(kind_of(each) for each in kinds)
     try:
         reader = TraceReader(path)
         return _show(reader, around, context, nodes, wanted, color)
@@ -105,7 +107,8 @@ def trace_path(text: str) -> Path:
         raise UserError(f'"{shown(text)}" is no name of a file: {shown(error)}') from None
 
 
-def _kind(text: str) -> Kind:
+def kind_of(text: str) -> Kind:
+    """A kind of event by its name."""
     from sim.trace.kinds import Kind
 
     try:
@@ -133,31 +136,40 @@ def _show(
 
     counted = _Counted(reader)
     story = Story(reader.header, counted, reader.footer)
-    if not counted.count:
+    count = counted.count
+    if not count:
         _tell_empty(reader)
         return Exit.OK
-    if around is not None and around > counted.count:
-        raise UserError(f"There is no event {around}: the trace has {counted.count}.")
+    if around is not None and around > count:
+        if counted.is_cut:
+            raise UserError(f"Only the first {count} events are read: {around} is not.")
+        raise UserError(f"There is no event {around}: the trace has {count}.")
     unknown = [each for each in nodes if each not in story.nodes and each != "world"]
     if unknown:
         known = ", ".join(shown(each) for each in story.nodes)
         raise UserError(f'There is no node "{shown(unknown[0])}". There are {known}.')
     selection = Selection(around=around, context=context, nodes=nodes, kinds=kinds)
-    print_columns(make_console(color), columns(story, selection, reader))
-    if reader.footer is None:
-        say(f"(The trace was cut short behind event {counted.count}.)", is_error=True)
+    print_columns(make_console(color), columns(story, selection, counted))
+    if counted.is_cut:
+        say(f"(Only the first {count} events are shown: the trace is long.)", is_error=True)
+    elif reader.footer is None:
+        say(f"(The trace was cut short behind event {count}.)", is_error=True)
     return Exit.OK
 
 
 class _Counted:
-    """Events, counted on their way."""
+    """Events, counted on their way; at most ``EVENTS_MAX`` of them."""
 
     def __init__(self, reader: TraceReader) -> None:
         self._reader = reader
         self.count = 0
+        self.is_cut = False
 
     def __iter__(self) -> Iterator[Event]:
         for event in self._reader:
+            if event.n > EVENTS_MAX:
+                self.is_cut = True
+                return
             self.count = event.n
             yield event
 

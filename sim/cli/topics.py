@@ -255,10 +255,17 @@ def _tables() -> Iterable[Topic]:
 
 
 def _cluster_keys() -> Iterable[Topic]:
+    from cluster.guards import GUARDS
     from sim.scenario.cluster_keys import ClusterKeys
 
+    values = {
+        "guards": (
+            ("one of", ", ".join(each.id for each in GUARDS)),
+            ("in a scenario", "[cluster.guards] NAME = false"),
+        )
+    }
     for key, text in _keys(ClusterKeys):
-        yield Topic(f"cluster.{key}", text, others=(key,))
+        yield Topic(f"cluster.{key}", text, rows=values.get(key, ()), others=(key,))
 
 
 def _kafka_keys() -> Iterable[Topic]:
