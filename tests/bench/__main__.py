@@ -23,6 +23,7 @@ BENCHES = {
     "disks": "tests.bench.disks",
     "sim": "tests.bench.sim",
     "storage": "tests.bench.storage",
+    "viewers": "tests.bench.viewers",
     "worlds": "tests.bench.worlds",
 }
 

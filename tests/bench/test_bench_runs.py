@@ -142,6 +142,22 @@ def test_the_sim_bench_gives_every_row_with_its_figure_or_why_there_is_none() ->
 
 
 @pytest.mark.slow
+def test_the_viewers_bench_gives_its_rows() -> None:
+    report = Report(lambda _: None)
+    command.run("viewers", TINY, report)
+    assert [row.what for row in report.rows] == [
+        "a trace into tracks",
+        "tracks into a page",
+        "two traces compared",
+        "a step anywhere",
+    ]
+    for row in report.rows:
+        assert row.ours is not None
+        assert row.ours.value > 0
+        assert row.ratio is not None
+
+
+@pytest.mark.slow
 def test_the_worlds_bench_gives_rates_and_parts_of_both_envelopes() -> None:
     report = Report(lambda line: None)
     command.run("worlds", TINY, report)
