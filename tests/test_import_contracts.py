@@ -29,7 +29,8 @@ DATA = "scenario files know nothing of a running world"
 HISTORIES = "histories know clients only: no broker, no controller, no log, no world"
 TERMINALS = "click is imported only by the command line, rich there and where stories are printed"
 FLOORS = (
-    "cli -> shrinking -> blame -> running and present -> checks and scenario -> the world -> trace"
+    "cli -> shrinking and tui -> blame -> running and present -> checks and scenario "
+    "-> the world -> trace"
 )
 TOOLS = "hypothesis, pytest and textual are imported only where they are the subject"
 
@@ -81,6 +82,8 @@ REFUSED = [
     ("sim/running/a.py", "import sim.blame", FLOORS),
     ("sim/blame/a.py", "import sim.shrinking", FLOORS),
     ("sim/present/a.py", "from sim import cli", FLOORS),
+    ("sim/present/a.py", "import sim.tui", FLOORS),
+    ("sim/tui/a.py", "import sim.cli", FLOORS),
     ("sim/histories/a.py", "import sim.checks", FLOORS),
     ("sim/checks/a.py", "import sim.histories", FLOORS),
     ("sim/trace/a.py", "import sim.world", FLOORS),
@@ -113,7 +116,7 @@ ALLOWED = {
     "sim/testing.py": "import hypothesis",
     "sim/pytest_plugin.py": "import pytest",
     "sim/tui/__init__.py": "import textual",
-    "sim/tui/app.py": "import textual.app",
+    "sim/tui/app.py": "import asyncio, textual.app, rich.text",
 }
 
 
@@ -123,7 +126,7 @@ def _plant(root: Path, files: dict[str, str]) -> None:
         (root / package).mkdir()
         (root / package / "__init__.py").touch()
     # Contracts name them, so they must be there.
-    for package in ("blame", "checks", "cli", "histories", "scenario", "shrinking"):
+    for package in ("blame", "checks", "cli", "histories", "scenario", "shrinking", "tui"):
         (root / "sim" / package).mkdir()
         (root / "sim" / package / "__init__.py").touch()
     for name in (*KNOWN, *FORBIDDEN):

@@ -92,6 +92,16 @@ def test_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
 
 
 @pytest.mark.slow
+def test_wheel_holds_the_page_and_not_its_sources(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if name.startswith("sim/viewer/")}
+        template = archive.read("sim/viewer/template.html")
+    shipped = ("LICENSES.txt", "README.md", "template.html")
+    assert names == {f"sim/viewer/{each}" for each in shipped}
+    assert template == (ROOT / "sim" / "viewer" / "template.html").read_bytes()
+
+
+@pytest.mark.slow
 def test_scenarios_are_found_from_an_unpacked_wheel(wheel: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     with zipfile.ZipFile(wheel) as archive:
