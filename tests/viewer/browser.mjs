@@ -1,70 +1,19 @@
 // Drives pages of the viewer in a real browser, from disk.
 //   node browser.mjs PAGES NODE_MODULES CHROMIUM
-// PAGES is a folder with the pages and expected.json (see pages.py). Prints one line of JSON for
-// each check: {"check", "is_ok", "why", "seconds"}. The checks are independent of each other.
+// PAGES is a folder with the pages and expected.json (see pages.py); what it prints: driving.mjs.
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { NARROW, WIDE, axe, ensure, folder, nowAt, open, press, runAll, same, url } from "./driving.mjs";
 
-const [folder, modules, chromiumPath] = process.argv.slice(2);
-const { chromium } = await import(pathToFileURL(join(modules, "playwright-core", "index.mjs")).href);
-const AXE = readFileSync(join(modules, "axe-core", "axe.min.js"), "utf8");
 const expected = JSON.parse(readFileSync(join(folder, "expected.json"), "utf8"));
-const WIDE = { width: 1440, height: 900 };
-const NARROW = { width: 390, height: 844 };
-
-const browser = await chromium.launch({
-  executablePath: chromiumPath,
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync"],
-});
 
 // Tools -------------------------------------------------------------------------------------------
 
-function ensure(isSo, said) {
-  if (!isSo) throw new Error(said);
-}
-
-function same(found, wanted, what) {
-  ensure(JSON.stringify(found) === JSON.stringify(wanted), `${what} is ${JSON.stringify(found)}, expected ${JSON.stringify(wanted)}`);
-}
-
-function url(name, hash = "") {
-  return `${pathToFileURL(join(folder, `${name}.html`)).href}${hash ? `#${hash}` : ""}`;
-}
-
-/** A page that is open, and fails its check if it logs an error or asks for anything but itself. */
-async function open(context, name, hash = "") {
-  const page = await context.newPage();
-  page.troubles = [];
-  page.on("console", (each) => ["error", "warning"].includes(each.type()) && page.troubles.push(each.text()));
-  page.on("pageerror", (each) => page.troubles.push(each.stack));
-  page.on("request", (each) => each.url().split("#")[0] !== url(name) && page.troubles.push(`asks for ${each.url().slice(0, 200)}`));
-  await page.goto(url(name, hash));
-  await page.waitForSelector("html[data-ready]", { state: "attached", timeout: 20_000 });
-  return page;
-}
-
-const nowAt = (page) => page.evaluate(() => Number(document.querySelector(".where-n").value));
 const hashOf = async (page) => {
   await page.waitForTimeout(200);
   return Object.fromEntries(new URLSearchParams((await page.evaluate(() => location.hash)).slice(1)));
 };
-const press = async (page, ...keys) => {
-  for (const key of keys) await page.keyboard.press(key);
-  await page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
-};
 const tabIds = (page) => page.$$eval(".tabs [role=tab]", (all) => all.map((each) => each.id));
-
-async function axe(page, where) {
-  await page.evaluate(AXE);
-  const found = await page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-    return violations.filter((each) => ["serious", "critical"].includes(each.impact))
-      .map((each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
-  });
-  same(found, [], `axe, ${where}`);
-}
 
 // Checks ------------------------------------------------------------------------------------------
 
@@ -396,20 +345,4 @@ const checks = {
   },
 };
 
-const only = process.env.CHECKS ? process.env.CHECKS.split(",") : Object.keys(checks);
-for (const name of only) {
-  const context = await browser.newContext({ viewport: WIDE, colorScheme: "light" });
-  const begun = performance.now();
-  let why = "";
-  let figures;
-  try {
-    const page = await checks[name](context);
-    same(page.troubles, [], "what the page complained about");
-    figures = page.figures;
-  } catch (error) {
-    why = error.message.slice(0, 2000);
-  }
-  console.log(JSON.stringify({ check: name, is_ok: !why, why, seconds: +((performance.now() - begun) / 1000).toFixed(2), figures }));
-  await context.close();
-}
-await browser.close();
+await runAll(checks);

@@ -4,57 +4,12 @@
 // for each check, as browser.mjs does.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { NARROW, WIDE, axe, browser, click, ensure, folder, nowAt as step, open, press, runAll, same, settle, url } from "./driving.mjs";
 
-const [folder, modules, chromiumPath] = process.argv.slice(2);
-const { chromium } = await import(pathToFileURL(join(modules, "playwright-core", "index.mjs")).href);
-const AXE = readFileSync(join(modules, "axe-core", "axe.min.js"), "utf8");
 const { xray, compare } = JSON.parse(readFileSync(join(folder, "expected.json"), "utf8"));
-const WIDE = { width: 1440, height: 900 };
-const NARROW = { width: 390, height: 844 };
-
-const browser = await chromium.launch({
-  executablePath: chromiumPath,
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync"],
-});
 
 // Tools -------------------------------------------------------------------------------------------
 
-function ensure(isSo, said) {
-  if (!isSo) throw new Error(said);
-}
-
-function same(found, wanted, what) {
-  ensure(JSON.stringify(found) === JSON.stringify(wanted), `${what} is ${JSON.stringify(found)}, expected ${JSON.stringify(wanted)}`);
-}
-
-function url(name, hash) {
-  return `${pathToFileURL(join(folder, `${name}.html`)).href}#${hash}`;
-}
-
-async function open(context, name, hash) {
-  const page = await context.newPage();
-  page.troubles = [];
-  page.on("console", (each) => ["error", "warning"].includes(each.type()) && page.troubles.push(each.text()));
-  page.on("pageerror", (each) => page.troubles.push(each.stack));
-  page.on("request", (each) => each.url().split("#")[0] !== url(name, "").slice(0, -1) && page.troubles.push(`asks for ${each.url().slice(0, 200)}`));
-  page.on("dialog", (each) => page.troubles.push(`a dialog: ${each.message()}`) && each.dismiss());
-  await page.goto(url(name, hash));
-  await page.waitForSelector("html[data-ready]", { state: "attached", timeout: 20_000 });
-  return page;
-}
-
-const settle = (page) => page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
-const press = async (page, ...keys) => {
-  for (const key of keys) await page.keyboard.press(key);
-  await settle(page);
-};
-const click = async (page, what) => {
-  await page.click(what);
-  await settle(page);
-};
-const step = (page) => page.evaluate(() => Number(document.querySelector(".where-n").value));
 const plainNumber = (text) => Number(text.replaceAll(",", ""));
 const texts = (page, what) => page.$$eval(what, (all) => all.map((each) => each.textContent.replace(/\s+/g, " ").trim()));
 const log = (name) => xray.logs.find((each) => each.name === name);
@@ -62,16 +17,6 @@ const log = (name) => xray.logs.find((each) => each.name === name);
 async function ask(page, label, value) {
   await page.fill(`input[aria-label='${label}']`, String(value));
   await settle(page);
-}
-
-async function axe(page, where) {
-  await page.evaluate(AXE);
-  const found = await page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-    return violations.filter((each) => ["serious", "critical"].includes(each.impact))
-      .map((each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => `${node.html.slice(0, 160)} ${node.failureSummary.slice(0, 200)}`).join(" | ")}`);
-  });
-  same(found, [], `axe, ${where}`);
 }
 
 /** What the page says of a look-up. */
@@ -368,18 +313,4 @@ const checks = {
   },
 };
 
-const only = process.env.CHECKS ? process.env.CHECKS.split(",") : Object.keys(checks);
-for (const name of only) {
-  const context = await browser.newContext({ viewport: WIDE, colorScheme: "light" });
-  const begun = performance.now();
-  let why = "";
-  try {
-    const page = await checks[name](context);
-    same(page.troubles, [], "what the page complained about");
-  } catch (error) {
-    why = error.message.slice(0, 2000);
-  }
-  console.log(JSON.stringify({ check: name, is_ok: !why, why, seconds: +((performance.now() - begun) / 1000).toFixed(2) }));
-  await context.close();
-}
-await browser.close();
+await runAll(checks);

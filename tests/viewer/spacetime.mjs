@@ -5,51 +5,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { axe, click, ensure, folder, nowAt, open as openPage, press, runAll, same, settle, url } from "./driving.mjs";
 
-const [folder, modules, chromiumPath] = process.argv.slice(2);
-const { chromium } = await import(pathToFileURL(join(modules, "playwright-core", "index.mjs")).href);
-const AXE = readFileSync(join(modules, "axe-core", "axe.min.js"), "utf8");
 const run = JSON.parse(readFileSync(join(folder, "spacetime.json"), "utf8"));
-
-const browser = await chromium.launch({
-  executablePath: chromiumPath,
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync"],
-});
-
-function ensure(isSo, said) {
-  if (!isSo) throw new Error(said);
-}
-
-function same(found, wanted, what) {
-  ensure(JSON.stringify(found) === JSON.stringify(wanted), `${what} is ${JSON.stringify(found)}, expected ${JSON.stringify(wanted)}`);
-}
-
-function url(name, hash = "") {
-  return `${pathToFileURL(join(folder, `${name}.html`)).href}${hash ? `#${hash}` : ""}`;
-}
-
-async function open(context, name, hash) {
-  const page = await context.newPage();
-  page.troubles = [];
-  page.on("console", (each) => ["error", "warning"].includes(each.type()) && page.troubles.push(each.text()));
-  page.on("pageerror", (each) => page.troubles.push(each.stack));
-  page.on("request", (each) => !/^blob:/.test(each.url()) && each.url().split("#")[0] !== url(name) && page.troubles.push(`asks for ${each.url().slice(0, 200)}`));
-  await page.goto(url(name, hash));
-  await page.waitForSelector("html[data-ready]", { state: "attached", timeout: 20_000 });
-  return page;
-}
-
-const settle = (page) => page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
-const nowAt = (page) => page.evaluate(() => Number(document.querySelector(".where-n").value));
-const press = async (page, ...keys) => {
-  for (const key of keys) await page.keyboard.press(key);
-  await settle(page);
-};
-const click = async (page, what) => {
-  await page.click(what);
-  await settle(page);
-};
+const open = (context, name, hash) => openPage(context, name, hash, { saves: true });
 const jump = async (page, n) => {
   await page.evaluate((to) => { location.hash = `step=${to}`; }, n);
   await page.waitForFunction((to) => document.querySelector(".where-n").value === String(to), n);
@@ -77,16 +36,6 @@ function pastOf(n, low) {
   const open_ = [n];
   while (open_.length) for (const each of run.causes[open_.pop() - 1]) if (each >= low && !found.has(each)) { found.add(each); open_.push(each); }
   return found;
-}
-
-async function axe(page, where) {
-  await page.evaluate(AXE);
-  const found = await page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-    return violations.filter((each) => ["serious", "critical"].includes(each.impact))
-      .map((each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
-  });
-  same(found, [], `axe, ${where}`);
 }
 
 async function saved(page, button) {
@@ -394,19 +343,4 @@ const checks = {
   },
 };
 
-for (const name of process.env.CHECKS ? process.env.CHECKS.split(",") : Object.keys(checks)) {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light", acceptDownloads: true });
-  const begun = performance.now();
-  let why = "";
-  let figures;
-  try {
-    const page = await checks[name](context);
-    same(page.troubles, [], "what the page complained about");
-    figures = page.figures;
-  } catch (error) {
-    why = error.message.slice(0, 2000);
-  }
-  console.log(JSON.stringify({ check: name, is_ok: !why, why, seconds: +((performance.now() - begun) / 1000).toFixed(2), figures }));
-  await context.close();
-}
-await browser.close();
+await runAll(checks, { acceptDownloads: true });

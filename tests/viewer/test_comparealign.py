@@ -5,17 +5,14 @@ It needs node alone.
 
 from __future__ import annotations
 
-import json
 import random
-import shutil
-import subprocess
 from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.viewer.test_page import VIEWER
+from tests.viewer.driving import VIEWER, run_module
 
 MODULE = VIEWER / "src" / "comparealign.js"
 SCRIPT = """
@@ -49,19 +46,7 @@ def case(rng: random.Random) -> Case:
 
 
 def rows_of(cases: list[Case], module: Path = MODULE) -> list[Case]:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
-    done = subprocess.run(
-        [node, "--input-type=module", "-e", SCRIPT, module.as_uri()],
-        input=json.dumps(cases),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return list(json.loads(done.stdout))
+    return list(run_module(SCRIPT, module, cases))
 
 
 def judge(asked: Case, rows: Case) -> None:

@@ -8,9 +8,6 @@ Left out: what ``test_page`` has, and what a page is made of (``pages``).
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +15,11 @@ import pytest
 
 from sim.present.plain_tracks import plain
 from sim.present.tracks import Tracks
+from tests.viewer.driving import HERE, Answers, checks_of, drive, judge
 from tests.viewer.pages import make_pages
-from tests.viewer.test_page import HERE, TIMEOUT_S, find_tools
 
 DRIVER = HERE / "spacetime.mjs"
-CHECKS = re.findall(r"^  async (\w+)\(context\)", DRIVER.read_text("utf-8"), re.M)
+CHECKS = checks_of(DRIVER)
 STATUS = {"off": "power off", "stopped": "stopped"}
 
 pytestmark = pytest.mark.slow
@@ -108,23 +105,12 @@ def _expected(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """What the browser found, by check."""
-    node, modules, browser = find_tools()
     folder = tmp_path_factory.mktemp("pages")
     make_pages(folder)
     (folder / "spacetime.json").write_text(json.dumps(_expected(folder)), encoding="utf-8")
-    done = subprocess.run(
-        [node, str(DRIVER), str(folder), str(modules), browser],
-        env={**os.environ, "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT_S,
-    )
-    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert found, done.stderr
-    return {each["check"]: each for each in found}
+    return drive(DRIVER, folder)
 
 
 def test_the_checks_are_known() -> None:
@@ -132,9 +118,5 @@ def test_the_checks_are_known() -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_space_and_time(check: str, answers: dict[str, dict[str, Any]]) -> None:
-    assert check in answers, "the browser ended before this check"
-    answer = answers[check]
-    assert answer["is_ok"], answer["why"]
-    if answer.get("figures"):
-        print(answer["figures"])
+def test_space_and_time(check: str, answers: Answers) -> None:
+    judge(answers, check)

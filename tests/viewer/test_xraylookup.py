@@ -7,10 +7,7 @@ format, so that every branch of a look-up is walked. It needs node alone.
 from __future__ import annotations
 
 import copy
-import json
 import random
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,8 +16,8 @@ import pytest
 
 from sim.xray.lookup import lookup, lookup_time
 from sim.xray.panel import xray_panel
+from tests.viewer.driving import VIEWER, run_module
 from tests.viewer.panel_pages import segmented_run
-from tests.viewer.test_page import VIEWER
 
 pytestmark = pytest.mark.slow
 Data = dict[str, Any]
@@ -35,21 +32,9 @@ process.stdout.write(JSON.stringify(found));
 """
 
 
-def in_page(asked: list[Data], module: Path = MODULE) -> Any:
+def in_page(given: list[Data], module: Path = MODULE) -> Any:
     """What the page's module finds."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
-    done = subprocess.run(
-        [node, "--input-type=module", "-e", SCRIPT, module.as_uri()],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return run_module(SCRIPT, module, given)
 
 
 def asked_of(data: Data, rng: random.Random, count: int = 60) -> Data:
