@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -29,8 +30,17 @@ from storage.disk import Disk, DiskFile, DiskLock, FileKind, FileStat, disk_erro
 __all__ = ["Manifest", "PowerCut", "ProcessKill", "SimDisk"]
 
 
+@lru_cache(maxsize=4_096)
+def _joined(root: Path, parts: tuple[str, ...]) -> Path:
+    """A path below a root; worlds make the same ones again and again."""
+    return root.joinpath(*parts)
+
+
 class SimDisk(DiskCore):
     """The calls of a simulated disk, its power switch, and what happens behind a process's back."""
+
+    def _location(self, path: Path) -> Path:
+        return _joined(self._root, parts_of(path))
 
     # The Disk contract -------------------------------------------------------------------------
 
@@ -54,7 +64,7 @@ class SimDisk(DiskCore):
                 raise disk_error(operation, path, errno.ENOENT)
             self.check_writable(operation, path)
             number = self.names.new_inode(FILE)
-            location = self._root.joinpath(*parts_of(path))
+            location = self._location(path)
             handle = self._backing.open(location, create=True)
             self.inodes[number] = Inode(FileState(number), location, handle)
             self.names.add(self.next_serial(), "create", parent, entry, number)
@@ -92,7 +102,7 @@ class SimDisk(DiskCore):
         parent, entry = self.place(path, "mkdir")
         if entry in self.names.visible[parent]:
             raise disk_error("mkdir", path, errno.EEXIST)
-        self._backing.mkdir(self._root.joinpath(*parts_of(path)))
+        self._backing.mkdir(self._location(path))
         number = self.names.new_inode(DIRECTORY)
         self.names.add(self.next_serial(), "mkdir", parent, entry, number)
         self.report("mkdir", path)
@@ -117,8 +127,8 @@ class SimDisk(DiskCore):
                 self.inodes[number].state.sync(serial)
             self._bury(replaced)
         elif replaced is not None:
-            self._backing.rmdir(self._root.joinpath(*parts_of(new)))
-        here, there = self._root.joinpath(*parts_of(old)), self._root.joinpath(*parts_of(new))
+            self._backing.rmdir(self._location(new))
+        here, there = self._location(old), self._location(new)
         self._backing.rename(here, there)
         if number in self.inodes:
             self.inodes[number].location = there
@@ -155,7 +165,7 @@ class SimDisk(DiskCore):
             raise disk_error("rmdir", path, errno.ENOTDIR)
         if self.names.visible[number]:
             raise disk_error("rmdir", path, errno.ENOTEMPTY)
-        self._backing.rmdir(self._root.joinpath(*parts_of(path)))
+        self._backing.rmdir(self._location(path))
         self.names.remove(self.next_serial(), "rmdir", parent, entry)
         self.report("rmdir", path)
         self.blow_after(blows)

@@ -9,6 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from storage.values import Copied
+
 __all__ = ["Records", "Span", "Spans"]
 
 
@@ -20,7 +22,7 @@ class Span(NamedTuple):
     end: int
 
 
-class Spans:
+class Spans(Copied):
     """A set of offsets."""
 
     __slots__ = ("_ends", "_starts")
@@ -84,7 +86,7 @@ class Spans:
         return at >= 0 and offset < self._ends[at]
 
 
-class Records:
+class Records(Copied):
     """A set of records, each known by its offset and epoch."""
 
     __slots__ = ("_by_epoch",)

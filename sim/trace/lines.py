@@ -77,6 +77,9 @@ class EventNumber(int):
 
     __slots__ = ()
 
+    def __deepcopy__(self, memo: object) -> EventNumber:
+        return self
+
 
 class Event(NamedTuple):
     """One event; ``changes`` is the line's ``set``."""

@@ -36,6 +36,7 @@ from tests.bench.measure import CPU, Scale, Subject, race
 from tests.bench.report import Figure, Report, Row, above, rated
 from tests.bench.sim import IN_FLIGHT, TURN_FACTOR, HeapLoop
 from tests.bench.stopwatch import Place, Stopwatch
+from tests.hunt.worker import collect_seldom
 
 __all__ = ["facts", "run"]
 
@@ -118,9 +119,10 @@ def _parts(scale: Scale, report: Report, envelope: str) -> None:
 
 
 def _worlds(envelope: str, count: int, turns: int = 1, watch: Stopwatch | None = None) -> None:
-    """``turns``: for a race, of one turn each; nobody collects garbage between worlds of a hunt."""
+    """``turns``: for a race, of one turn each; garbage is collected as in a hunt's processes."""
     del turns
     gc.enable()
+    collect_seldom()
     for seed in range(count):
         _world(envelope, seed, watch or Stopwatch({}))
 
