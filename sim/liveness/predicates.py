@@ -141,7 +141,7 @@ def elr_empty(now: Snapshot) -> Iterator[_Found]:
 def no_reassignment(now: Snapshot) -> Iterator[_Found]:
     """No reassignment is under way."""
     for each in now.partitions:
-        if each.adding or each.removing:
+        if each.is_reassigned:
             words = [f"adds {name}" for name in each.adding]
             words += [f"removes {name}" for name in each.removing]
             yield each.name, "", f"a reassignment of {each.name} {' and '.join(words)}"
@@ -152,7 +152,7 @@ def writes_answered(now: Snapshot) -> Iterator[_Found]:
     for each in now.partitions:
         wanted = ["acked"] if len(now.thinkable(each)) >= each.min_isr else ["rejected"]
         if len(now.usable(each)) < each.min_isr and wanted == ["acked"]:
-            # It depends on brokers outside the core, with whom faults stay.
+            # It depends on brokers outside the core, with whom faults stay, or that leave.
             wanted.append("rejected")
         if each.probe not in wanted:
             error = f" ({each.probe_error})" if each.probe_error else ""

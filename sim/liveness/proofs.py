@@ -29,7 +29,7 @@ KINDS: Final[dict[str, str]] = {
     "asked-is-gone": "an operator asks a broker that is gone",
     "min-isr-unreachable": "too few replicas can ever be in sync for acks=all",
     "quarantined": "a log is damaged in a way that cannot be salvaged",
-    "reassignment-stuck": "a replica that is being added is gone",
+    "reassignment-stuck": "a replica that a reassignment leads to is gone, or cannot be salvaged",
 }
 """By kind: what is proven."""
 

@@ -95,10 +95,11 @@ def _of_partition(now: Snapshot, each: Partition, found: Sequence[Gap]) -> Itera
             text = f"{log.node} cannot salvage {each.name} ({log.error})"
             blame = _blame(now, each, [log.node])
             yield Impossible("quarantined", each.name, log.node, text, blame)
-    lost = [name for name in each.adding if now.node(name).is_lost]
+    lost = [name for name in each.goal if each.is_reassigned and name not in usable]
     if lost:
-        text = f"{each.name} is to get {', '.join(lost)}, and never will"
-        is_certain = any(now.node(name).is_dead for name in lost)
+        text = f"a reassignment of {each.name} needs {', '.join(lost)} in sync, which can never be"
+        thinkable = now.thinkable(each)
+        is_certain = any(name not in thinkable for name in lost)
         blame = _blame(now, each, lost)
         yield Impossible("reassignment-stuck", each.name, "", text, blame, is_certain)
 

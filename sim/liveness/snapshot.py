@@ -5,6 +5,8 @@ Left out: how it is taken of a world (``sim.liveness.looking``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import frozen
 
 __all__ = ["Culprit", "Node", "Partition", "Replica", "Snapshot", "Wait"]
@@ -154,6 +156,16 @@ class Partition:
     read_end: int | None = None
     changed_us: int = 0
 
+    @property
+    def goal(self) -> tuple[str, ...]:
+        """The replicas that a reassignment leads to, all of which must be in sync at its end."""
+        return tuple(name for name in self.replicas if name not in self.removing)
+
+    @property
+    def is_reassigned(self) -> bool:
+        """Whether a reassignment is under way."""
+        return bool(self.adding or self.removing)
+
     def log(self, node: str) -> Replica | None:
         """The replica at a node."""
         return next((each for each in self.logs if each.node == node), None)
@@ -226,21 +238,23 @@ class Snapshot:
 
         A replica that is being removed need not be.
         """
-        found = self._sound(partition)
+        found = self._sound(partition, partition.goal)
         return tuple(name for name in found if not self.node(name).is_lost)
 
     def thinkable(self, partition: Partition) -> tuple[str, ...]:
-        """Those of whom it is not certain that they cannot: the usable ones, and maybe more."""
-        found = self._sound(partition)
+        """Those of whom it is not certain that they cannot: the usable ones, and maybe more.
+
+        A replica that is being removed may be in sync for as long as the reassignment takes.
+        """
+        found = self._sound(partition, partition.replicas)
         return tuple(name for name in found if not self.node(name).is_dead)
 
-    def _sound(self, partition: Partition) -> list[str]:
-        logs = [(name, partition.log(name)) for name in partition.replicas]
+    def _sound(self, partition: Partition, names: Sequence[str]) -> list[str]:
+        logs = [(name, partition.log(name)) for name in names]
         return [
             name
             for name, log in logs
-            if name not in partition.removing
-            and (log is None or log.role != "quarantined" or log.is_salvageable)
+            if log is None or log.role != "quarantined" or log.is_salvageable
         ]
 
     def expected(self, partition: Partition) -> tuple[str, ...]:

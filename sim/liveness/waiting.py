@@ -42,7 +42,7 @@ def chain(now: Snapshot, each: Missing) -> str:
         return each.text
     head = _head(now, partition) or each.text
     if each.predicate == "no-reassignment":
-        return f"{each.text}, which waits for {_of_adding(now, partition)}"
+        return f"{each.text}, which waits for {_of_goal(now, partition)}"
     tail = _of_partition(now, partition, each)
     return f"{head}, which waits for {tail}" if tail else head
 
@@ -122,8 +122,8 @@ def _holders(now: Snapshot, partition: Partition) -> list[str]:
     return found
 
 
-def _of_adding(now: Snapshot, partition: Partition) -> str:
-    left = [name for name in partition.adding if name not in partition.isr]
+def _of_goal(now: Snapshot, partition: Partition) -> str:
+    left = [name for name in partition.goal if name not in partition.isr]
     if not left:
         return f"{partition.leader or 'a leader'} to report an ISR with all of them"
     return "; ".join(_of_replica(now, partition, name) for name in left)
