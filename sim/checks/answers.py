@@ -11,27 +11,32 @@ from typing import Any
 from cluster.broker import Broker
 from cluster.errors import ErrorCode
 from cluster.messages_data import (
+    CONSUMER,
     FetchRequest,
     FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     ProduceRequest,
     ProduceResponse,
 )
-from cluster.names import NO_EPOCH, TopicIdPartition
+from cluster.names import LATEST_TIMESTAMP, NO_EPOCH, TopicIdPartition
 from sim.checks import (
     ack_honours_min_isr,
     committed_durability,
     committed_log_matching,
+    consistent_read,
     epoch_fencing,
+    idempotence,
 )
 from sim.checks.ledger import Place
 from sim.checks.scene import Scene
 
 __all__ = ["Answers"]
 
-Request = FetchRequest | OffsetsForLeaderEpochRequest | ProduceRequest
-Response = FetchResponse | OffsetsForLeaderEpochResponse | ProduceResponse
+Request = FetchRequest | OffsetsForLeaderEpochRequest | ProduceRequest | ListOffsetsRequest
+Response = FetchResponse | OffsetsForLeaderEpochResponse | ProduceResponse | ListOffsetsResponse
 
 
 class Answers:
@@ -50,6 +55,10 @@ class Answers:
         """A message has come; of a fetch response, the epochs under which was asked for it."""
         if isinstance(message, FetchRequest | ProduceRequest | OffsetsForLeaderEpochRequest):
             if not isinstance(message, ProduceRequest) or message.acks:
+                self.requests[src, message.correlation_id] = message
+            return None
+        if isinstance(message, ListOffsetsRequest):
+            if message.replica_id == CONSUMER:
                 self.requests[src, message.correlation_id] = message
             return None
         if isinstance(message, FetchResponse):
@@ -89,6 +98,10 @@ class Answers:
             if isinstance(request, ProduceRequest):
                 self._acknowledge(places, to, request, answer, event)
             return
+        if isinstance(answer, ListOffsetsResponse):
+            if isinstance(request, ListOffsetsRequest):
+                self._tell_ends(places, to, request, answer, event)
+            return
         if isinstance(answer, FetchResponse):
             self._show(places, answer)
         if isinstance(request, FetchRequest | OffsetsForLeaderEpochRequest):
@@ -114,9 +127,26 @@ class Answers:
             if place is None or mark <= place.shown:
                 continue
             ledger = self.scene.ledger(result.partition)
-            ledger.exposed.add(place.mirror.spans(place.shown, mark))
+            ledger.exposed.add(place.mirror.surely(place.shown, mark))
             ledger.exposed_top = max(ledger.exposed_top, mark)
             place.shown = mark
+
+    def _tell_ends(
+        self,
+        places: Mapping[TopicIdPartition, Place],
+        client: str,
+        request: ListOffsetsRequest,
+        answer: ListOffsetsResponse,
+        event: int,
+    ) -> None:
+        for asked, result in zip(request.partitions, answer.partitions, strict=True):
+            place = places.get(result.partition)
+            is_end = asked.timestamp == LATEST_TIMESTAMP and result.error_code is ErrorCode.NONE
+            if place is not None and is_end:
+                ledger = self.scene.ledger(result.partition)
+                consistent_read.check_latest(
+                    self.scene, ledger, place, client, result.offset, event
+                )
 
     def agree(
         self,
@@ -150,8 +180,12 @@ class Answers:
         event: int,
     ) -> None:
         scene = self.scene
+        frames = {each.partition: each.records for each in request.partitions}
         for result in answer.partitions:
             place = places.get(result.partition)
+            if result.error_code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and place is not None:
+                ledger, frame = scene.ledger(result.partition), frames.get(result.partition, b"")
+                idempotence.check_refused(scene, ledger, place, frame, event)
             if result.error_code is not ErrorCode.NONE or place is None:
                 continue
             ledger = scene.ledger(result.partition)

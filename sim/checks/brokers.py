@@ -18,6 +18,7 @@ from cluster.messages_data import (
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     MetadataRequest,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
@@ -26,7 +27,7 @@ from cluster.messages_data import (
 )
 from cluster.names import NO_EPOCH, TopicIdPartition
 from cluster.records import PartitionRecord
-from cluster.replica import Leader, Replica
+from cluster.replica import Leader, Quarantined, Replica
 from sim.checks import (
     committed_durability,
     committed_log_matching,
@@ -67,12 +68,22 @@ _BY_PARTITION: Final = (
     DeleteRecordsRequest,
 )
 _REQUESTS: Final = frozenset(
-    {FetchRequest, FetchResponse, ProduceRequest, OffsetsForLeaderEpochRequest}
+    {
+        FetchRequest,
+        FetchResponse,
+        ProduceRequest,
+        OffsetsForLeaderEpochRequest,
+        ListOffsetsRequest,
+    }
 )
-_ANSWERS: Final = frozenset({FetchResponse, OffsetsForLeaderEpochResponse, ProduceResponse})
+_ANSWERS: Final = frozenset(
+    {FetchResponse, OffsetsForLeaderEpochResponse, ProduceResponse, ListOffsetsResponse}
+)
 _WAITING_TIMERS: Final = frozenset({"fetch", "produce", "fetch-timeout", "fetch-backoff"})
 
-_NOTES: Final = frozenset({*CUTS, "append", "expire-producers", "replica-failed", "role-error"})
+_NOTES: Final = frozenset(
+    {*CUTS, "append", "compaction", "expire-producers", "replica-failed", "role-error"}
+)
 
 
 class BrokerWatch(CopyWatch):
@@ -112,7 +123,8 @@ class BrokerWatch(CopyWatch):
             place.is_lossy |= bool(change.overwritten)
             self._note_fate(place, spoilt(place, change), "damaged", event)
             if place.durable_end is not None:
-                place.durable_end = recovery_sound.sound_end(place, place.durable_end)
+                sound = recovery_sound.sound_end(place, place.durable_end)
+                place.durable_end = min([sound, *(batch.base for batch in change.cut)])
             if change.cut or change.added or change.overwritten:
                 self._deep(place, event)
 
@@ -168,6 +180,8 @@ class BrokerWatch(CopyWatch):
             if replica.log is not None:
                 recovery_sound.check(self.scene, place, replica.log, event)
                 self._check_log(place, replica.log, event)
+            elif isinstance(replica.role, Quarantined):
+                recovery_sound.check_refused(self.scene, place, replica.role.error, event)
 
     def _meet(self, broker: Broker) -> None:
         """Know the replicas that there are now, and no others."""
@@ -296,6 +310,10 @@ class BrokerWatch(CopyWatch):
                 one_leader_per_epoch.check_append(scene, ledger, place, args["leader_epoch"], event)
             elif kind == "expire-producers":
                 ledger.has_expired = True
+            elif kind == "compaction":
+                committed_durability.check_compaction(
+                    scene, ledger, place, args["cleaned_offset"], event
+                )
             elif kind in ("truncate", "restart-at"):
                 truncation_floor.check(scene, ledger, place, args, event)
                 livelock.note_truncation(scene, ledger, place, args, event)

@@ -1,9 +1,9 @@
 """I1: what is committed, or was acknowledged under acks all, stays on the current leader.
 
-Judged where a legitimate leader's log loses or changes something, where anybody acknowledges, and
-at the end; a leader that begins is ``leader-completeness``. Left out: what lies below the leader's
-log start, and losses with a licence (``sim.checks.losses``). Of compacted topics only offsets that
-are there are compared.
+Judged where a legitimate leader's log loses or changes something, where anybody acknowledges or
+compacts, and at the end; a leader that begins is ``leader-completeness``. Left out: what lies below
+the leader's log start, and losses with a licence (``sim.checks.losses``). Of compacted topics only
+offsets that are there are compared.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sim.checks.ledger import Ledger, Place
 from sim.checks.ranges import Span
 from sim.checks.scene import Scene
 
-__all__ = ["acknowledge", "check"]
+__all__ = ["acknowledge", "check", "check_compaction"]
 
 CHECK = "committed-durability"
 
@@ -29,6 +29,27 @@ def check(scene: Scene, ledger: Ledger, place: Place, event: int) -> None:
     if missing:
         take_loss(scene, CHECK, ledger, place, missing, event)
     check_content(scene, CHECK, ledger, place, event)
+
+
+def check_compaction(
+    scene: Scene, ledger: Ledger, place: Place, cleaned_offset: int, event: int
+) -> None:
+    """A log was compacted up to an offset; behind the high watermark nothing supersedes anything.
+
+    What is not committed may be cut off, and then what it superseded is gone as well (KAFKA-13194).
+    """
+    mark = 0 if place.replica is None else place.replica.high_watermark
+    if cleaned_offset > mark:
+        scene.report(
+            CHECK,
+            ledger.partition,
+            "compacted-uncommitted",
+            event,
+            f"{place.node} compacts up to {cleaned_offset}, and has high watermark {mark}",
+            node=place.node,
+            cleaned_offset=cleaned_offset,
+            high_watermark=mark,
+        )
 
 
 def acknowledge(

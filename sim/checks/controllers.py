@@ -73,20 +73,26 @@ class ControllerWatch:
             self._check_epochs(controller, task, number)
             self._note_quarantines(decided.brokers, number)
             self._decided_end = decided.end_offset
+            before = self._decided
             self._decided = {record.partition: record for record in decided.partitions()}
+            for partition, record in self._decided.items():
+                old = before.get(partition)
+                if old is not None and old.replicas != record.replicas:
+                    # At once: the next election goes by what is decided, told or not.
+                    scene.ledger(partition).standing.assigned.append(number)
             self._brokers = dict(decided.brokers)
         image = controller.committed_image
         if image.end_offset <= self._end:
             return
         scene.image, self._end = image, image.end_offset
-        before, judged = scene.records, self._judged(image.brokers)
+        told, judged = scene.records, self._judged(image.brokers)
         scene.records = {record.partition: record for record in image.partitions()}
         for partition, record in scene.records.items():
             self._note_min_isr(partition)
             if judged:
                 scene.ledger(partition).standing.note_judged(record, judged)
-            if record is not before.get(partition):
-                self._change(before.get(partition), record, number)
+            if record is not told.get(partition):
+                self._change(told.get(partition), record, number)
             self._note_in_sync(partition)
 
     def _check_epochs(self, controller: Controller, task: Task, event: int) -> None:
@@ -105,8 +111,6 @@ class ControllerWatch:
         ledger.standing.note_change(before, record, scene.min_isr(record.partition))
         if before is not None:
             one_leader_per_epoch.check_record(scene, before, record, event)
-            if before.replicas != record.replicas:
-                ledger.standing.assigned.append(event)
         isr_well_formed.check(scene, record, event)
         old = () if before is None else before.isr
         for node in record.isr:

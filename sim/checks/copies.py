@@ -138,7 +138,15 @@ def spoilt(place: Place, change: Change) -> list[Batch]:
 
 
 def first_spoilt(place: Place, cut: Sequence[Batch]) -> int:
-    """Which of the batches that were cut is the first that had been damaged; how many, if none."""
+    """Which of the batches that were cut is the first that had been damaged; how many, if none.
+
+    What is cut behind a hole that damage has made is cut for that damage.
+    """
+    end = place.mirror.end
+    if cut and end < cut[0].base:
+        hole = next((f for f in reversed(place.fates) if f.covers_any(end)), None)
+        if hole is not None and hole.how == "damaged":
+            return 0
     for number, batch in enumerate(cut):
         last = next((f for f in reversed(place.fates) if f.covers(batch.epoch, batch.base)), None)
         if last is not None and last.how == "damaged":

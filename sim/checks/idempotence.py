@@ -1,7 +1,9 @@
 """I15: of one producer and epoch no sequence is in a log twice, and none is skipped.
 
 Every batch is judged once, when the first log takes it, against the batch of its producer before
-it. Left out: compacted topics, and gaps once a broker has forgotten producers that were silent.
+it; and where one is called out of order, it must not be the last that the log has of its producer:
+that is asked again, and has its place. Left out: compacted topics, and producers that were silent
+once a broker has forgotten any.
 """
 
 from __future__ import annotations
@@ -9,8 +11,10 @@ from __future__ import annotations
 from sim.checks.history import Batch
 from sim.checks.ledger import Ledger, Place
 from sim.checks.scene import Scene
+from storage.errors import CorruptBatch
+from storage.mkb1_header import peek_header
 
-__all__ = ["check"]
+__all__ = ["check", "check_refused"]
 
 CHECK = "idempotence"
 SEQUENCES = 1 << 31
@@ -49,6 +53,33 @@ def check(scene: Scene, ledger: Ledger, place: Place, batch: Batch, event: int) 
         sequence=sequence,
         expected=expected,
     )
+
+
+def check_refused(scene: Scene, ledger: Ledger, place: Place, frame: bytes, event: int) -> None:
+    """A leader answers that a batch is out of order."""
+    if ledger.is_compacted or ledger.has_expired:
+        return
+    try:
+        asked = peek_header(frame)
+    except CorruptBatch:
+        return
+    producer = asked.producer_id, asked.producer_epoch, asked.base_sequence
+    batches = reversed(place.mirror.batches)
+    last = next((each for each in batches if each.producer[0] == asked.producer_id), None)
+    if last is None or (last.producer, last.count) != (producer, asked.record_count):
+        return
+    if last.next > place.start and last.base not in place.mirror.damaged:
+        scene.report(
+            CHECK,
+            ledger.partition,
+            "retry-refused",
+            event,
+            f"{place.node} calls sequence {asked.base_sequence} of producer {asked.producer_id}, "
+            f"epoch {asked.producer_epoch}, out of order, and has it: {last}",
+            node=place.node,
+            offset=last.base,
+            sequence=asked.base_sequence,
+        )
 
 
 def _previous(batch: Batch, start: int) -> Batch | None:

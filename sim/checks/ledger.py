@@ -54,6 +54,10 @@ class Fate(NamedTuple):
         """Whether a record is among them."""
         return any(span.epoch == epoch and span.start <= offset < span.end for span in self.spans)
 
+    def covers_any(self, offset: int) -> bool:
+        """Whether a record of this offset is among them, whatever its epoch."""
+        return any(span.start <= offset < span.end for span in self.spans)
+
 
 @frozen
 class Loss:
@@ -274,7 +278,7 @@ class Ledger:
         mark = place.high_watermark
         if mark <= self.top:
             return
-        spans = place.mirror.spans(self.top, mark)
+        spans = place.mirror.surely(self.top, mark)
         self.owed.add(spans)
         self.committed.add(spans)
         self.back.add(self.gone.common(spans))

@@ -20,6 +20,7 @@ from sim.disks import SimDisk
 from storage.errors import CorruptBatch
 from storage.mkb1 import MKB1
 from storage.partition_log import PartitionLog
+from storage.values import Copied
 
 __all__ = ["Change", "LogMirror", "Segment"]
 
@@ -27,7 +28,7 @@ LOG_SUFFIX = ".log"
 _NO_LIMIT = 1 << 63
 
 
-class Segment:
+class Segment(Copied):
     """One ``.log`` file.
 
     Attributes:
@@ -149,6 +150,18 @@ class LogMirror:
             low, high = max(first, start), min(behind, last)
             if low < high:
                 found.append(Span(epoch, low, high))
+        return found
+
+    def surely(self, start: int, end: int) -> list[Span]:
+        """The same, without offsets between two epochs that compaction has emptied.
+
+        Of which of both they were is not known any more.
+        """
+        found = []
+        for span in self.spans(start, end):
+            last = self.last_before(span.end)
+            if last is not None and last.epoch == span.epoch and span.start < last.next:
+                found.append(span._replace(end=min(span.end, last.next)))
         return found
 
     def unnoted(self) -> tuple[Batch, ...]:

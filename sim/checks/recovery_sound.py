@@ -22,10 +22,10 @@ from sim.disk_files import PAGE_BYTES, FileState
 from sim.faults import DiskCallFault
 from storage.checkpoints import parse_entries
 from storage.epochs import EPOCH_FILE
-from storage.errors import CorruptCheckpoint
+from storage.errors import CorruptCheckpoint, CorruptLog, StorageError
 from storage.partition_log import PartitionLog
 
-__all__ = ["check", "check_files", "durable_end", "note_before", "sound_end"]
+__all__ = ["check", "check_files", "check_refused", "durable_end", "note_before", "sound_end"]
 
 CHECK = "recovery-sound"
 
@@ -132,6 +132,23 @@ def check(scene: Scene, place: Place, log: PartitionLog, event: int) -> None:
                 )
                 break
     check_index(scene, place, log, event)
+
+
+def check_refused(scene: Scene, place: Place, error: StorageError, event: int) -> None:
+    """A process has found damage in a log: something must have spoilt its files."""
+    expected = place.durable_end
+    is_spoilt = place.mirror.damaged or place.node in scene.damages
+    if expected is None or is_spoilt or has_bad_disk(scene, place.node):
+        return
+    if isinstance(error, CorruptLog):
+        scene.report(
+            CHECK,
+            place.partition,
+            "refused",
+            event,
+            f"{place.node} finds its log damaged, which only a crash has touched: {error}",
+            node=place.node,
+        )
 
 
 def _has(had: dict[tuple[int, int], Batch], data: bytes) -> bool:

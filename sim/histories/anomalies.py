@@ -62,7 +62,8 @@ LEGAL: Final[dict[str, tuple[str, tuple[Reason, ...]]]] = {
     "poll-skip": ("a reader jumps over a record between polls", _GONE),
     "int-nonmonotonic-poll": ("a reader goes back within a poll", ()),
     "nonmonotonic-poll": ("a reader goes back, and was not told", ()),
-    "stale-read": ("a reader reads on in an older epoch, and was not told", (Reason.LOSS,)),
+    "false-truncation": ("a reader is told that what it read last is gone, and it is there", _GONE),
+    "stale-read": ("a reader reads on in an older epoch, and was not told", ()),
     "int-nonmonotonic-send": (
         "records sent at one moment stand in another order",
         (Reason.UNORDERED, Reason.LOSS, Reason.DELETED),

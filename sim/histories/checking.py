@@ -49,6 +49,7 @@ def check(
     polls.poll_skip(evidence, found)
     polls.nonmonotonic_poll(evidence, found)
     polls.stale_read(evidence, found)
+    polls.false_truncation(evidence, found)
     sends.nonmonotonic_send(evidence, found)
     commits.commits(evidence, found)
     return found.all()

@@ -104,9 +104,15 @@ class Evidence:
         return found[0] if len(found) == 1 else None
 
     def lost_by(self, sighting: Sighting, event: int) -> bool:
-        """Whether the record is excused, and was lost at that event."""
+        """Whether the record is excused, and was lost at that event, or in doubt up to its loss.
+
+        Under acks 0 and 1 a record is in doubt from the first: a leader that has been deposed, and
+        has not heard of it, may have another one there at the same time.
+        """
         lost = self.excuses.first(sighting.place, sighting.offset, sighting.epoch)
-        return lost is not None and lost <= event
+        operation = sighting.operation
+        is_in_doubt = operation is not None and operation.acks in (0, 1)
+        return lost is not None and (is_in_doubt or lost <= event)
 
     def reasons(self, place: TopicIdPartition, offset: int, epoch: int = -1) -> list[Reason]:
         """Why a record may be gone, at whatever time."""

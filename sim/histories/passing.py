@@ -17,7 +17,7 @@ from sim.histories.anomalies import Witness
 from sim.histories.evidence import Evidence, shown
 from sim.histories.values import MOVES, Poll, Signal
 
-__all__ = ["Move", "Passes", "moves"]
+__all__ = ["Move", "Passes", "moves", "witness_of"]
 
 
 class Move(NamedTuple):

@@ -10,11 +10,12 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from cluster.names import TopicIdPartition
-from sim.histories.anomalies import Found, Reason
+from sim.histories.anomalies import Found, Witness
 from sim.histories.evidence import Evidence, shown
-from sim.histories.passing import Move, moves
+from sim.histories.passing import moves, witness_of
+from sim.histories.values import MOVES, Poll, Signal
 
-__all__ = ["nonmonotonic_poll", "poll_skip", "stale_read"]
+__all__ = ["false_truncation", "nonmonotonic_poll", "poll_skip", "stale_read"]
 
 
 def poll_skip(evidence: Evidence, found: Found) -> None:
@@ -73,7 +74,11 @@ def nonmonotonic_poll(evidence: Evidence, found: Found) -> None:
 
 
 def stale_read(evidence: Evidence, found: Found) -> None:
-    """A reader reads on, and the next record is of an older epoch."""
+    """A reader reads on, and the next record is of an older epoch.
+
+    No loss makes that legal: the next leader says where the epoch that was read ends in its log, so
+    the reader is told first (KIP-320).
+    """
     for move in moves(evidence):
         poll, before = move.poll, move.before
         if before is None or poll.epoch >= before.epoch or poll.offset <= before.offset:
@@ -82,16 +87,29 @@ def stale_read(evidence: Evidence, found: Found) -> None:
             f"{poll.client} reads offset {poll.offset} of epoch {poll.epoch} behind offset "
             f"{before.offset} of epoch {before.epoch}"
         )
-        found.report(
-            "stale-read",
-            str(poll.place),
-            (*move.earlier, move.witness),
-            detail,
-            _lost(evidence, move),
-        )
+        found.report("stale-read", str(poll.place), (*move.earlier, move.witness), detail)
 
 
-def _lost(evidence: Evidence, move: Move) -> list[Reason]:
-    read = [move.poll] if move.before is None else [move.before, move.poll]
-    reasons = [evidence.reasons(each.place, each.offset, each.epoch) for each in read]
-    return [Reason.LOSS] if any(Reason.LOSS in each for each in reasons) else []
+def false_truncation(evidence: Evidence, found: Found) -> None:
+    """A reader is told of a truncation below what it read last, which nobody has lost."""
+    for stream in evidence.streams.values():
+        before: Poll | None = None
+        for each in stream:
+            if isinstance(each, Poll):
+                before = each
+            elif each.kind in MOVES:
+                if each.kind == "truncated" and before is not None and before.offset >= each.offset:
+                    _told(evidence, found, before, each)
+                before = None
+
+
+def _told(evidence: Evidence, found: Found, before: Poll, told: Signal) -> None:
+    detail = (
+        f"{told.client} is told of a truncation to {told.offset}, behind offset {before.offset} of "
+        f"epoch {before.epoch}"
+    )
+    moved = Witness(told.client, "moved", told.offset, told.kind, told.event, told.t_us)
+    reasons = evidence.reasons(before.place, before.offset, before.epoch)
+    found.report(
+        "false-truncation", str(before.place), (witness_of(before), moved), detail, reasons
+    )

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from sim.histories.anomalies import illegal
 from sim.running.agreement import OracleFault
 from sim.running.scenario_run import Result, run_scenario
 from sim.running.verdicts import ILLEGAL
@@ -29,6 +30,7 @@ KINDS: Final[dict[str, str]] = {
     "liveness": "the cluster did not recover, by the word of the outcome",
     "expectation": "an expectation of the file does not hold, by what it says",
     "step": "a step could not act, or was not done in time",
+    "anomaly": "clients saw what a guard that is off is against, by the name of the anomaly",
     "oracle": "the layers of judgement disagree",
     "defect": "an exception, by its type and the function that raised it",
 }
@@ -122,7 +124,8 @@ def findings(result: Result, *, is_strict: bool = False) -> Iterator[Finding]:
 
     Args:
         is_strict: tell also what the scenario excuses or expects: a broken rule where a guard is
-            off, a loss that is illegal or unexplained and covered by ``breaks``.
+            off, a loss that is illegal or unexplained and covered by ``breaks``, what clients saw
+            that is legal only since a guard is off.
     """
     verdict = result.verdict
     for broken in verdict.broken:
@@ -135,6 +138,9 @@ def findings(result: Result, *, is_strict: bool = False) -> Iterator[Finding]:
             event = min((loss.told for loss, _ in lost.losses), default=0)
             text = f"{lost.records} records lost: {lost.licence}"
             yield Finding("loss", lost.licence, text, event)
+    for anomaly in illegal(result.anomalies) if is_strict else ():
+        text = f"{anomaly.partition}: {anomaly.name}: {anomaly.detail}"
+        yield Finding("anomaly", anomaly.name, text, max(anomaly.events, default=0))
     if result.liveness is not None:
         for text in result.liveness.wrong:
             yield Finding("liveness", result.liveness.word, text)

@@ -177,7 +177,7 @@ def conclude(
         verdict = strict(verdict)
     violations = [each.plain() for each in judge.violations]
     losses = [each.plain() for each in judge.facts.losses()]
-    anomalies = anomalies_of(world, judge, is_drained=False)
+    anomalies = anomalies_of(world, judge, is_drained=False, is_strict=is_strict)
     faults = disagreements(world, judge, anomalies, is_drained=False)
     trace.close("oracle-fault" if faults else verdict.word, violations, losses)
     if faults:

@@ -143,8 +143,12 @@ def verdict_of(
 
 def strict(verdict: Verdict) -> Verdict:
     """The verdict where nothing is excused or broken on purpose: neither rules nor losses."""
-    broken = [each for each in verdict.broken if each.first is not None]
-    wrong = [f"{each.name} was violated" for each in broken if each.is_expected or each.is_excused]
+    let_pass = [
+        each
+        for each in verdict.broken
+        if each.first is not None and (each.is_expected or each.is_excused)
+    ]
+    wrong = [f"{each.name} was violated" for each in let_pass]
     wrong += [
         f"{each.records} records were lost, {each.licence}"
         for each in verdict.lost
@@ -152,7 +156,11 @@ def strict(verdict: Verdict) -> Verdict:
     ]
     if not wrong:
         return verdict
-    return evolve(verdict, word="failed", reasons=(*verdict.reasons, *wrong))
+    broken = tuple(
+        evolve(each, is_expected=False, is_excused=False) if each in let_pass else each
+        for each in verdict.broken
+    )
+    return evolve(verdict, word="failed", reasons=(*verdict.reasons, *wrong), broken=broken)
 
 
 def is_loose(scenario: Scenario) -> bool:

@@ -23,7 +23,7 @@ from sim.scenario.model import Scenario
 
 __all__ = ["FINDS", "Base", "Goal", "goal_of", "is_find", "look"]
 
-FINDS: Final = ("invariant", "loss", "liveness", "oracle", "defect")
+FINDS: Final = ("invariant", "loss", "liveness", "anomaly", "oracle", "defect")
 """Kinds that are worth a scenario of their own where they are met on the way: a step that cannot
 act, and an expectation that fails, are what comes of taking a scenario apart."""
 _BAD_LICENCES: Final = ("ILLEGAL", "UNEXPLAINED")

@@ -43,6 +43,7 @@ class Naive:
             self.writes,
             self.reads,
             self.moves,
+            self.truncations,
             self.sends,
             self.commits,
         ):
@@ -80,8 +81,12 @@ class Naive:
 
     def pair(self, one: Any, other: Any) -> set[Reason]:
         last = max(one[4], other[4])
-        lost = [event for each in (one, other) for event in self.losses(*each[:3])]
-        return {Reason.LOSS} if any(event <= last for event in lost) else set()
+        lost = [
+            event <= last or bool(each[5] and each[5].acks in (0, 1))
+            for each in (one, other)
+            for event in self.losses(*each[:3])
+        ]
+        return {Reason.LOSS} if any(lost) else set()
 
     def sole(self, content: Any) -> Any:
         sent = [op for op in self.history.operations if (op.topic, op.key, op.value) == content]
@@ -167,6 +172,22 @@ class Naive:
             elif all(kind == "fail" for kind in kinds):
                 self.add("aborted-read", place, set())
 
+    def truncations(self) -> None:
+        for number, told in enumerate(self.history.readings):
+            if not isinstance(told, Signal) or told.kind != "truncated":
+                continue
+            earlier = [
+                one
+                for one in self.history.readings[:number]
+                if (one.client, one.session) == (told.client, told.session)
+                and _name(one) == _name(told)
+                and (isinstance(one, Poll) or one.kind in MOVING)
+            ]
+            last = earlier[-1] if earlier else None
+            if isinstance(last, Poll) and last.offset >= told.offset:
+                holds = self.why(last.place, last.offset, last.epoch)
+                self.add("false-truncation", last.place, holds)
+
     def moves(self) -> None:
         for poll, before, position in self.steps():
             if position is None:
@@ -186,8 +207,7 @@ class Naive:
                 whys = [each for each in gone if not each & allowed] or gone
                 self.add(f"{inside}poll-skip", poll.place, whys[0])
             if before and poll.epoch < before.epoch and poll.offset > before.offset:
-                lost = [self.losses(each.place, each.offset, each.epoch) for each in (before, poll)]
-                self.add("stale-read", poll.place, {Reason.LOSS} if any(lost) else set())
+                self.add("stale-read", poll.place, set())
 
     def sends(self) -> None:
         stands = []

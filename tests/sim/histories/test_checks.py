@@ -241,7 +241,8 @@ def test_a_reader_that_was_moved_and_told_may_jump_and_go_back(kind: str) -> Non
         made.read((2, "v2"), client="k2")
         made.told(kind, offset, client="k2")
         made.read((offset, f"v{offset}"), client="k2")
-        assert made.illegal() == set()
+        gone = [lost(2, 3)] if kind == "truncated" else []
+        assert made.illegal(*gone) == set()
 
 
 def test_a_reset_that_names_a_position_is_held_to_it() -> None:
@@ -280,8 +281,29 @@ def test_stale_read() -> None:
     made.read((0, "v0"), epoch=3)
     made.read((1, "v1"), epoch=2)
     assert made.illegal() == {"stale-read"}
-    assert made.illegal(lost(0, 1, epoch=3)) == set()
-    assert made.illegal(lost(0, 1, epoch=2)) == {"stale-read"}
+    assert made.illegal(lost(0, 1, epoch=3)) == {"stale-read"}
+
+
+def test_a_truncation_that_was_none() -> None:
+    made = Made()
+    made.acked("v0", 0)
+    made.acked("v1", 1)
+    made.read((0, "v0"), (1, "v1"), epoch=3)
+    made.told("truncated", 1)
+    assert made.illegal() == {"false-truncation"}
+    assert made.illegal(lost(1, 2, epoch=3)) == set()
+    assert made.illegal(lost(0, 1, epoch=3)) == {"false-truncation"}
+    assert made.illegal(log_starts={PLACE: 2}) == set()
+
+
+def test_a_truncation_behind_what_was_read_or_before_anything_was() -> None:
+    made = Made()
+    made.acked("v0", 0)
+    made.told("truncated", 0)
+    made.read((0, "v0"), epoch=3)
+    made.told("truncated", 1)
+    made.told("truncated", 0)
+    assert made.illegal() == set()
 
 
 def test_nonmonotonic_send_never_under_idempotence() -> None:
@@ -346,7 +368,7 @@ def test_commits() -> None:
     moved.told("committed", 3)
     moved.told("truncated", 2)
     moved.told("committed", 2)
-    assert moved.illegal() == set()
+    assert moved.illegal(lost(2, 4)) == set()
     beyond = healthy()
     beyond.told("committed", 4)
     assert beyond.illegal() == set()
