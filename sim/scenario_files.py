@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FOLDERS", "SUFFIX", "scenario_files", "scenarios_dir"]
+__all__ = ["FOLDERS", "REGRESSIONS", "SUFFIX", "scenario_files", "scenarios_dir"]
 
 SUFFIX: Final = ".toml"
 FOLDERS: Final[dict[str, str]] = {
@@ -24,6 +24,8 @@ FOLDERS: Final[dict[str, str]] = {
     "licences": "What may be lost, and under which licence: each case in each configuration",
 }
 """What the files of each folder are about, in the order of the index."""
+REGRESSIONS: Final = "regressions"
+"""The folder of worlds that were once judged wrongly, made small."""
 
 
 def scenarios_dir() -> Path:
@@ -44,12 +46,18 @@ def scenarios_dir() -> Path:
 def scenario_files() -> dict[str, Path]:
     """The shipped files by name (``disks/lying_fsync``): those at the top, then folder by folder.
 
+    Regressions are no stories, and left out.
+
     Raises:
         FileNotFoundError: they are not there.
     """
     root = scenarios_dir()
     paths = sorted(root.rglob(f"*{SUFFIX}"))
-    names = {path.relative_to(root).with_suffix("").as_posix(): path for path in paths}
+    names = {
+        path.relative_to(root).with_suffix("").as_posix(): path
+        for path in paths
+        if path.parent != root / REGRESSIONS
+    }
     order = {folder: at for at, folder in enumerate(("", *FOLDERS))}
 
     def place(name: str) -> tuple[int, str]:

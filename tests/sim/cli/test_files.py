@@ -10,11 +10,15 @@ import pytest
 
 from sim.cli.exits import Exit
 from sim.cli.files import scenario_paths
-from sim.scenario_files import FOLDERS
+from sim.scenario_files import FOLDERS, REGRESSIONS
 from tests.sim.cli.tools import ROOT, SMALL, VARIANTS, call, write
 
 FOLDER = ROOT / "scenarios"
-SHIPPED = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.toml"))
+SHIPPED = sorted(
+    path.relative_to(FOLDER).as_posix()
+    for path in FOLDER.rglob("*.toml")
+    if path.parent != FOLDER / REGRESSIONS
+)
 
 
 def test_every_shipped_scenario_is_right() -> None:

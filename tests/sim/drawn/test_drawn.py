@@ -15,9 +15,10 @@ from sim.running.scenario_run import Result, run_scenario
 from sim.scenario.effective import effective
 from sim.scenario.reading import read_scenario
 from sim.scenario.writing import scenario_text
+from sim.scenario_files import REGRESSIONS, scenarios_dir
 from sim.swarm import drawn
 
-FINDS = sorted((Path(__file__).parent / "finds").glob("*.toml"))
+FINDS = sorted((scenarios_dir() / REGRESSIONS).glob("*.toml"))
 
 
 def run(path: Path) -> Result:
@@ -41,7 +42,10 @@ def wrong(result: Result) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", FINDS, ids=[each.stem for each in FINDS])
 def test_what_was_once_judged_wrongly_is_judged_rightly(path: Path) -> None:
-    assert wrong(run(path)) == []
+    result = run(path)
+    assert wrong(result) == []
+    assert result.verdict.word == "passed"
+    assert result.scenario.name == path.stem.replace("_", "-")
 
 
 @pytest.mark.slow

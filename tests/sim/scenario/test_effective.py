@@ -10,6 +10,7 @@ from sim.scenario.effective import effective, parse_override
 from sim.scenario.paths import FORMS
 from sim.scenario.problems import ScenarioError
 from sim.scenario.reading import read_scenario
+from sim.scenario_files import REGRESSIONS, scenario_files
 from tests.house import ROOT
 from tests.sim.scenario.texts import EXAMPLES, read
 
@@ -193,5 +194,6 @@ def test_every_variant_of_the_shipped_files(path: Any) -> None:
 def test_the_readme_of_the_scenarios_has_every_file_and_every_form_of_a_path() -> None:
     folder = ROOT / "scenarios"
     text = (folder / "README.md").read_text(encoding="utf-8")
-    assert all(f"{path.name}`" in text for path in folder.rglob("*.toml"))
+    assert all(f"{path.name}`" in text for path in scenario_files().values())
+    assert f"`{REGRESSIONS}/`" in text
     assert all(f"`{form}`" in text for form in FORMS)
