@@ -23,7 +23,7 @@ from sim.swarm.sequences import (
     write,
 )
 
-__all__ = ["BEHIND_KINDS"]
+__all__ = ["BEHIND_KINDS", "cut_off", "elect"]
 
 _TAIL_MS: Final = 600
 _WEIGHT: Final = 2
@@ -33,7 +33,7 @@ def _end(plan: Plan, at_ms: int) -> None:
     plan.end_ms = max(plan.end_ms, at_ms + _TAIL_MS)
 
 
-def _cut_off(plan: Plan, follower: str, leader: str, when: tuple[int, int]) -> None:
+def cut_off(plan: Plan, follower: str, leader: str, when: tuple[int, int]) -> None:
     """A follower fetches nothing."""
     plan.fault("cut", {"from": follower, "to": leader}, when, only=["Fetch"])
 
@@ -46,7 +46,7 @@ def _below_the_start(plan: Plan, choices: Choices) -> None:
     back_ms = start_ms + choices.pick(LAG_MS)
     is_wiped = plan.ground == ANYTHING and choices.chance(40)
     if not is_wiped:
-        _cut_off(plan, follower, leader, (start_ms, back_ms))
+        cut_off(plan, follower, leader, (start_ms, back_ms))
     elif plan.take(follower, start_ms, back_ms):
         plan.fault("crash", follower, (start_ms, None), how="process")
         plan.step(back_ms, "start", {"node": follower, "disk": "wiped"})
@@ -63,7 +63,7 @@ def _asked_in_while_fenced(plan: Plan, choices: Choices) -> None:
     leader, *others = plan.places[place]
     follower, start_ms = choices.pick(others), plan.moment(choices)
     back_ms = start_ms + 4_200
-    _cut_off(plan, follower, leader, (start_ms, back_ms))
+    cut_off(plan, follower, leader, (start_ms, back_ms))
     silent = {"from": follower, "to": "c1"}
     until_ms = back_ms + choices.pick((400, 1_400))
     plan.fault("cut", silent, (start_ms + 1_500, until_ms), only=["BrokerHeartbeat"])
@@ -87,7 +87,7 @@ def _shrinks_meanwhile(plan: Plan, choices: Choices) -> None:
     written = {"to": place, "count": 1, "acks": "all", "client": "w3", "timeout": "9s"}
     plan.step(start_ms + 50, "produce", written)
     for other in others:
-        _cut_off(plan, other, leader, (start_ms + choices.pick((150, 70)), end_ms - 200))
+        cut_off(plan, other, leader, (start_ms + choices.pick((150, 70)), end_ms - 200))
     _end(plan, end_ms)
 
 
@@ -157,14 +157,14 @@ def _led_by_turns(plan: Plan, choices: Choices) -> None:
     if not plan.take(leader, gone_ms, back_ms):
         return
     for other in others:
-        _cut_off(plan, other, leader, (start_ms, gone_ms))
+        cut_off(plan, other, leader, (start_ms, gone_ms))
     write(plan, choices, place, gone_ms - choices.pick((100, 600)), "1")
     plan.fault("crash", leader, (gone_ms, back_ms), how="process")
-    _elect(plan, place, turn_ms, second)
+    elect(plan, place, turn_ms, second)
     write(plan, choices, place, turn_ms + 150, "1")
     again_ms = back_ms + choices.pick((900, 1_600))
-    _cut_off(plan, leader, second, (turn_ms, again_ms + 200))
-    _elect(plan, place, again_ms, leader)
+    cut_off(plan, leader, second, (turn_ms, again_ms + 200))
+    elect(plan, place, again_ms, leader)
     write(plan, choices, place, again_ms + choices.pick((50, 400)), "1")
     _end(plan, again_ms + 600)
 
@@ -181,13 +181,13 @@ def _emptied_and_behind(plan: Plan, choices: Choices) -> None:
         return
     topic = place.rsplit("-", 1)[0]
     plan.step(start_ms, "config", {"topic": topic, "set": {"min.insync.replicas": 1}})
-    _cut_off(plan, follower, leader, (start_ms, empty_ms))
+    cut_off(plan, follower, leader, (start_ms, empty_ms))
     for other in (second, *others):
-        _cut_off(plan, other, leader, (start_ms, gone_ms + 100))
+        cut_off(plan, other, leader, (start_ms, gone_ms + 100))
     write(plan, choices, place, start_ms + 300, "1")
     plan.step(empty_ms - 200, "delete_records", {"partition": place, "before": -1})
     plan.fault("crash", leader, (gone_ms, turn_ms + 500), how="process")
-    _elect(plan, place, turn_ms, second)
+    elect(plan, place, turn_ms, second)
     _end(plan, turn_ms + 500)
 
 
@@ -208,7 +208,7 @@ def _deleted_before_it_is_synced(plan: Plan, choices: Choices) -> None:
     _end(plan, back_ms)
 
 
-def _elect(plan: Plan, place: str, at_ms: int, to: str) -> None:
+def elect(plan: Plan, place: str, at_ms: int, to: str) -> None:
     plan.step(at_ms, "elect", {"partition": place, "kind": "unclean", "to": to})
 
 

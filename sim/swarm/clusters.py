@@ -18,6 +18,8 @@ __all__ = ["draw_cluster", "draw_topics"]
 _GROUNDS: Final = ("calm", "kills", "kills", "flush", "elr", "elr", "elr")
 _COMMON: Final = 3
 """So many brokers have most clusters."""
+_SELDOM: Final = (5_000, 60_000, 60_000)
+"""For checkpoints: each is a file that is replaced, and they were half of a world's disk calls."""
 _KEPT: Final[tuple[dict[str, Any], ...]] = (
     {"retention.bytes": 800},
     {"retention.ms": 1_500},
@@ -42,6 +44,9 @@ def draw_cluster(choices: Choices, wanted: Wanted) -> Cluster:
     keys |= choices.part(lambda inner: _hosts(inner, ground))
     is_possible = ground in ("calm", ANYTHING)
     keys["eligible_leader_replicas"] = ground == "elr" or (is_possible and choices.chance(40))
+    if choices.chance(20):
+        # The older of the two rules that lose nothing.
+        keys["truncation"] = "kip-279"
     if wanted.guards:
         keys["guards"] = dict(wanted.guards)
     return Cluster(ground, brokers, keys)
@@ -57,8 +62,8 @@ def _config(choices: Choices) -> dict[str, Any]:
         "replica.fetch.backoff.ms": pick((200, 50)),
         "replica.lag.time.max.ms": pick((1_500, 1_100, 3_000)),
         "request.timeout.ms": pick((1_500, 800, 3_000)),
-        "replica.high.watermark.checkpoint.interval.ms": pick((5_000, 300)),
-        "log.flush.offset.checkpoint.interval.ms": pick((60_000, 700)),
+        "replica.high.watermark.checkpoint.interval.ms": pick((*_SELDOM, 300)),
+        "log.flush.offset.checkpoint.interval.ms": pick((*_SELDOM, 700)),
         "unclean.leader.election.interval.ms": pick((1_000, 300)),
         "log.retention.check.interval.ms": pick((60_000, 600)),
         "log.cleaner.backoff.ms": pick((15_000, 500)),

@@ -17,7 +17,8 @@ _PATHS: Final = ("", "", ".log", ".index", "checkpoint", "boundaries")
 _CALLS: Final = ("write_at", "read_at", "truncate", "rename", "fsync_dir")
 _SPOIL: Final = ("lost-write", "misdirected-write")
 """They spoil what is at rest. A leader that runs on does not read its own log, and nobody gets past
-the damage, so the broker is restarted behind all faults."""
+the damage. In recoverable cases the broker is restarted behind all faults; in others it is up to
+chance, so that damage is also left where nobody but its readers can notice it."""
 _NOTICED_MS: Final = 50
 _FLUSH_MS: Final = 80
 """So long before damage to what is at rest everything is synced, mostly."""
@@ -50,7 +51,10 @@ def _of_calls(kind: str, **values: tuple[Any, ...]) -> Kind:
             # It stays so up to a power cut.
             plan.repair(node, "power")
         elif kind in _SPOIL:
-            plan.repair(node, "process", is_for_all=True)
+            plan.repair(node, "process", is_for_all=choices.chance(50))
+        elif keys.get("content") == "revert":
+            # What is gone is told by the next sync, which may never come.
+            plan.repair(node, "process")
 
     return _loses(kind, draw)
 
@@ -111,7 +115,7 @@ def _at_rest(plan: Plan, choices: Choices) -> tuple[str, str, int]:
     at_ms = max(at_ms, plan.span_ms // 3)
     if choices.chance(80):
         plan.step(at_ms - _FLUSH_MS, "flush", node)
-    plan.repair(node, "process", is_for_all=True)  # As behind _SPOIL.
+    plan.repair(node, "process", is_for_all=choices.chance(50))  # As behind _SPOIL.
     back_ms = at_ms + choices.pick((300, 900))
     if not plan.is_recoverable and choices.chance(60) and plan.take(node, at_ms, back_ms):
         # Who runs on does not notice.
@@ -156,6 +160,7 @@ def _replaced(plan: Plan, choices: Choices) -> None:
     disk = choices.pick(("wiped", "image", "another"))
     if node == "c1" or not plan.take(node, start_ms, end_ms):
         return
+    plan.fragile.add(node)
     others = [each for each in plan.names if each != node]
     how = choices.pick(("process", "power"))
     if disk == "image":

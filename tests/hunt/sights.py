@@ -78,7 +78,7 @@ _TRUNCATIONS: Final[dict[str, str]] = {
     "log ends before the leader's start": "",
     "log cannot begin inside a batch": "",
     "to the high watermark": _OLD_MODE,
-    "by an epoch that was asked for": _OLD_MODE,
+    "by an epoch that was asked for": "",
     "cut of a damaged log to its good prefix": "",
 }
 _RECOVERIES: Final[dict[str, str]] = {

@@ -18,11 +18,10 @@ from sim.scenario.reading import parse_scenario
 from sim.scenario.wiring import require_wired
 from sim.scenario.writing import scenario_text
 from sim.swarm import ENVELOPES, KINDS, Wanted, drawn
-from sim.swarm.behind import BEHIND_KINDS
-from sim.swarm.sequences import SEQUENCE_KINDS
+from sim.swarm.kinds import SEQUENCES
 from tests.sim.swarm import rules
 
-MANY = 600
+MANY = 1_500
 ONLY_UNRESTRICTED = frozenset({"corrupt"})
 
 
@@ -149,7 +148,7 @@ def test_size_brings_more_time_and_records() -> None:
         return int(document["until"].removesuffix("ms"))
 
     # Sequences go by time-outs, which stay.
-    sequences = {each.name for each in (*SEQUENCE_KINDS, *BEHIND_KINDS)}
+    sequences = {each.name for each in SEQUENCES}
     alone = [each for each in KINDS if each not in sequences]
     small = [drawn(seed, "recoverable", kinds=alone) for seed in range(60)]
     large = [drawn(seed, "recoverable", kinds=alone, size=5) for seed in range(60)]
