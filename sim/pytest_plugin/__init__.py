@@ -69,6 +69,8 @@ class _State:
 _STATE: Final = pytest.StashKey[_State]()
 _CASE: Final = pytest.StashKey["Case"]()
 _FUNCTION: Final = pytest.StashKey[Any]()
+_TOLD: Final = {"leaderfall_trace": "trace", "leaderfall_replay": "replay"}
+_COMPARED: Final = "leaderfall_compared"
 
 
 # Being there -------------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ def _is_below(path: Path, places: list[Path]) -> bool:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """The version."""
-    from sim.cli.version import leaderfall_version
+    from sim.version import leaderfall_version
 
     return f"leaderfall: {leaderfall_version()}"
 
@@ -355,6 +357,12 @@ def pytest_runtest_makereport(
     report = yield
     case = item.stash.get(_CASE, None)
     if case is None:
+        if report.failed and call.excinfo is not None:
+            from sim.pytest_plugin.saved_cases import saved_properties
+
+            found = list(saved_properties(call.excinfo.value))
+            report.user_properties += found
+            item.user_properties += found
         return report
     is_last = report.when == "teardown"
     if report.failed:
@@ -380,15 +388,16 @@ def pytest_runtest_makereport(
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Where traces were saved, and how each is run again."""
-    saved: dict[str, dict[str, str]] = {}
+    saved: dict[str, list[tuple[str, str]]] = {}
     compared: dict[str, str] = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
-            found = dict(getattr(report, "user_properties", ()))
-            if "leaderfall_trace" in found:
-                saved[report.nodeid] = found
-            if "leaderfall_compared" in found:
-                compared[report.nodeid] = found["leaderfall_compared"]
+            found = list(getattr(report, "user_properties", ()))
+            if any(name == "leaderfall_trace" for name, _ in found):
+                saved[report.nodeid] = [
+                    (_TOLD[name], text) for name, text in found if name in _TOLD
+                ]
+            compared.update((report.nodeid, text) for name, text in found if name == _COMPARED)
     if compared:
         terminalreporter.section("leaderfall: replay")
         for nodeid, text in compared.items():
@@ -396,11 +405,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if saved:
         terminalreporter.section("leaderfall: saved traces")
         for nodeid in sorted(saved):
-            found = saved[nodeid]
             terminalreporter.line(nodeid)
-            terminalreporter.line(f"  trace   {found['leaderfall_trace']}")
-            if "leaderfall_replay" in found:
-                terminalreporter.line(f"  replay  {found['leaderfall_replay']}")
+            for word, text in saved[nodeid]:
+                terminalreporter.line(f"  {word:<6}  {text}")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

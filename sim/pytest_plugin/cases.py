@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from attrs import define, field
 
-from sim.cli.words import command_line
 from sim.pytest_plugin.settings import MarkError, Settings, settings_of
 from sim.pytest_plugin.traces import Traces
 from sim.pytest_plugin.worlds import TestWorld
+from sim.shell_words import command_line
 from storage.inspection.escaping import safe
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ class Case:
     def properties(self, *, is_last: bool) -> list[tuple[str, str]]:
         """For reports: JUnit XML has them, and workers of xdist send them on."""
         found = []
-        if self.has_failed or self.saved is not None:
-            found.append(("leaderfall_replay", self.replay))
         if self.saved is not None:
             found.append(("leaderfall_trace", self.trace))
+        if self.has_failed or self.saved is not None:
+            found.append(("leaderfall_replay", self.replay))
         if is_last:
             found += [("leaderfall_compared", text) for text in self.compared()]
         return found

@@ -175,9 +175,9 @@ class ScenarioItem(pytest.Item):
         is_saved = self.path.parent.parent == self.traces.folder
         name = self.path.parent.name if is_saved else self.nodeid
         case = save_case(self.order.scenario, name=name, folder=folder, examined=examined)
-        self.user_properties.append(("leaderfall_replay", case.replay))
         if case.trace is not None:
             self.user_properties.append(("leaderfall_trace", str(case.trace)))
+        self.user_properties.append(("leaderfall_replay", case.replay))
         return case.message()
 
     def _inconclusive(self, reasons: Iterable[str]) -> str:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from sim.checks.judge import Judge
 from sim.checks.licences import LEGAL
-from sim.cli.version import leaderfall_version
 from sim.histories.recorder import Recorder
 from sim.pytest_plugin.settings import Settings
 from sim.running.agreement import anomalies_of, disagreements
@@ -22,6 +21,7 @@ from sim.running.coverage import PROMISES, lost_by_licence
 from sim.scenario.names import ALIASES
 from sim.trace.lines import Header, Level
 from sim.trace.writer import Trace
+from sim.version import leaderfall_version
 from sim.world import World
 
 __all__ = ["TestWorld"]

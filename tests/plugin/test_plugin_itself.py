@@ -46,10 +46,9 @@ def test_a_run_that_does_not_use_it_loads_nothing_heavy(project: Project) -> Non
     assert result.returncode == 0, result.stdout + result.stderr
     assert loaded(result.stdout) == [
         "sim",
-        "sim.cli",
-        "sim.cli.version",
         "sim.pytest_plugin",
         "sim.pytest_plugin.traces",
+        "sim.version",
     ]
 
 
@@ -138,9 +137,10 @@ def test_workers_share_the_tests_and_the_controller_tells(dist: str, project: Pr
 def test_files_of_the_repository_are_scenarios(project: Project) -> None:
     """As many items as the command would run; nothing is run here."""
     from sim.scenario.reading import read_scenario
-    from sim.scenario_files import scenario_files
+    from sim.scenario_files import REGRESSIONS, scenario_files, scenarios_dir
 
-    count = sum(len(read_scenario(each).variants) or 1 for each in scenario_files().values())
+    files = [*scenario_files().values(), *(scenarios_dir() / REGRESSIONS).glob("*.toml")]
+    count = sum(len(read_scenario(each).variants) or 1 for each in files)
     project.ini(f'leaderfall_scenarios = ["{ROOT / "scenarios"}"]\n')
     result = project.run("--collect-only", "-q")
     assert f"{count} tests collected" in str(result.stdout)
