@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import evolve, frozen
 
 from sim.blame.loss_tests import tested
-from sim.cli.version import leaderfall_version
-from sim.cli.words import command_line
 from sim.present.story import Story
 from sim.present.strips import strips
 from sim.present.text import strips_text
@@ -35,8 +33,10 @@ from sim.scenario.names import is_device, slug
 from sim.scenario.problems import ScenarioError
 from sim.scenario.reading import parse_scenario
 from sim.scenario.writing import applied_document, scenario_text
+from sim.shell_words import command_line
 from sim.trace.lines import Level
 from sim.trace.reader import TraceError, TraceReader
+from sim.version import leaderfall_version
 from storage.inspection.escaping import safe
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from sim.cli.console import color_option, make_console, say, shown
 from sim.cli.exits import Exit, UserError
 from sim.cli.files import complete_files, complete_variants
 from sim.cli.replicas import replica_option
-from sim.cli.words import command_line
+from sim.shell_words import command_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -114,8 +114,8 @@ def command(
 def _replays(asked: BlamedRun, budget: int) -> Replays:
     """The run made again, which must be the same."""
     from sim.blame.counterfactual import Replays
-    from sim.cli.version import leaderfall_version
     from sim.running.interpreter import EVENTS_MAX
+    from sim.version import leaderfall_version
 
     events_max = asked.events_max or EVENTS_MAX
     replays = Replays(asked.scenario, events_max=events_max, runs_max=budget)
@@ -138,7 +138,7 @@ def _code(found: Blame) -> Exit:
 
 
 def _head(asked: BlamedRun, replays: Replays) -> dict[str, Any]:
-    from sim.cli.version import leaderfall_version
+    from sim.version import leaderfall_version
 
     return {
         "leaderfall": leaderfall_version(),

@@ -20,7 +20,7 @@ from sim.cli.console import shown
 from sim.cli.exits import UserError
 from sim.cli.replicas import replica_of
 from sim.cli.run_folders import RESULT, SCENARIO, TRACE
-from sim.cli.words import command_line
+from sim.shell_words import command_line
 
 if TYPE_CHECKING:
     from sim.scenario.model import Scenario

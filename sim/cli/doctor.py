@@ -71,7 +71,7 @@ def _safe(text: str) -> str:
 
 
 def _versions() -> Iterator[Row]:
-    from sim.cli.version import leaderfall_version
+    from sim.version import leaderfall_version
 
     yield "ok", "leaderfall", f"{leaderfall_version()} in {Path(__file__).resolve().parents[2]}"
     version = sys.version_info[:3]

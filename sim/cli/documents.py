@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import fields
 
 from sim.cli.orders import Order, Settings
-from sim.cli.version import leaderfall_version
+from sim.version import leaderfall_version
 
 if TYPE_CHECKING:
     from sim.cli.ran import Ran

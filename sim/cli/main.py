@@ -166,7 +166,7 @@ def _internal(error: Exception) -> int:
 def _version(ctx: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
     if not is_asked or ctx.resilient_parsing:
         return
-    from sim.cli.version import leaderfall_version
+    from sim.version import leaderfall_version
 
     say(f"leaderfall {leaderfall_version()}")
     ctx.exit()

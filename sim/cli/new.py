@@ -12,8 +12,8 @@ import click
 
 from sim.cli.console import say, shown
 from sim.cli.exits import Exit, UserError
-from sim.cli.words import shell_word
 from sim.scenario_files import SUFFIX
+from sim.shell_words import shell_word
 
 __all__ = ["command", "write_new"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, frozen
 
 from sim.cli.files import DEFAULT_OUT
-from sim.cli.words import command_line
+from sim.shell_words import command_line
 
 if TYPE_CHECKING:
     from sim.scenario.model import Scenario

@@ -15,8 +15,8 @@ from sim.cli.console import shown
 from sim.cli.exits import Exit
 from sim.cli.report_views import views_of
 from sim.cli.run_folders import TRACE
-from sim.cli.words import command_line
 from sim.cli.wrapping import print_line, print_wrapped
+from sim.shell_words import command_line
 
 if TYPE_CHECKING:
     from rich.console import Console

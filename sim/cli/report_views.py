@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sim.cli.words import command_line
+from sim.shell_words import command_line
 
 __all__ = ["event_to_open", "views_of"]
 

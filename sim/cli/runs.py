@@ -74,9 +74,9 @@ def _slug(text: str) -> str:
 
 
 def _run(order: Order, settings: Settings, folder: RunFolder) -> Result:
-    from sim.cli.version import leaderfall_version
     from sim.running.interpreter import EVENTS_MAX
     from sim.running.scenario_run import run_scenario
+    from sim.version import leaderfall_version
 
     if settings.disk == "real":
         folder.nodes.mkdir()

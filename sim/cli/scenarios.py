@@ -13,8 +13,8 @@ from sim.cli.console import color_option, make_console, say, shown
 from sim.cli.exits import Exit, UserError
 from sim.cli.files import complete_shipped, shipped, shipped_path
 from sim.cli.new import write_new
-from sim.cli.words import shell_word
 from sim.scenario_files import FOLDERS, SUFFIX
+from sim.shell_words import shell_word
 
 __all__ = ["command"]
 

@@ -233,7 +233,7 @@ def _shrink(base: Base, finding: Finding, runs_max: int, events_max: int | None)
 def _document(
     run: BlamedRun, found: Shrunk, case: Case, seconds: float, code: Exit
 ) -> dict[str, Any]:
-    from sim.cli.version import leaderfall_version
+    from sim.version import leaderfall_version
 
     return {
         "leaderfall": leaderfall_version(),

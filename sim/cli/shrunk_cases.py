@@ -20,15 +20,15 @@ from sim.blame.loss_tests import tested
 from sim.cli.console import shown
 from sim.cli.exits import UserError
 from sim.cli.twice import fresh_process, other_hash_seed
-from sim.cli.version import leaderfall_version
-from sim.cli.words import command_line
 from sim.failures import FOLDER, folder_name
 from sim.running.findings import Examined, Finding, examine
 from sim.running.interpreter import EVENTS_MAX
 from sim.scenario.durations import show_duration
 from sim.scenario.names import slug
 from sim.scenario.reading import parse_scenario
+from sim.shell_words import command_line
 from sim.trace.lines import Level
+from sim.version import leaderfall_version
 
 if TYPE_CHECKING:
     from sim.cli.blamed_runs import BlamedRun

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sim.cli.exits import Exit
-from sim.cli.words import command_line, shell_word
+from sim.shell_words import command_line, shell_word
 from sim.trace.reader import TraceReader, verify
 from tests.sim.cli.tools import LOSING, ROOT, SMALL, VARIANTS, call, spawn, write
 

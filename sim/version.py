@@ -12,7 +12,7 @@ __all__ = ["leaderfall_version"]
 
 def leaderfall_version() -> str:
     """Of the installed distribution, or of the checkout that this is; ``unknown`` for neither."""
-    checkout = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    checkout = Path(__file__).resolve().parents[1] / "pyproject.toml"
     if checkout.is_file():
         import tomllib
 
