@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from sim.present.fates import Records, epochs_at, records_of
 from sim.present.history import Finding
+from sim.present.loose_rules import loose_rules
 from sim.present.loss_tales import links_of
 from sim.present.losses import what_of
 from sim.present.spans import joined, without
@@ -163,7 +164,8 @@ def _of_finding(story: Story, finding: Finding) -> Chain:
             sentences += _differences(story, finding.partition, base, finding.n)
     known = {sentence.n for sentence in sentences}
     behind = [each for each in causes(story, finding.n) if each.n not in known | {finding.n}]
-    return Chain(summary, (*sentences, *behind))
+    settings = loose_rules(story, finding.n)
+    return Chain(summary, (*sentences, *behind, *settings))
 
 
 def _of_records(
