@@ -9,6 +9,7 @@ Left out: what such a broker is (``sim.cluster_config.BrokerFactory``).
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,8 @@ from sim.cli.console import shown
 from sim.cli.exits import UserError
 
 __all__ = ["replica_of", "replica_option"]
+
+_CALLED = "name, config, disk, path, guards=, incarnation= and controller="
 
 
 def replica_option(command: Any) -> Any:
@@ -52,7 +55,23 @@ def replica_of(text: str | None) -> Callable[..., Any] | None:
     if not callable(found):
         kind = type(found).__name__
         raise UserError(f'--replica: "{shown(text)}" is a {kind}; it must make brokers.')
+    if not _is_called_as_a_broker_is(found):
+        raise UserError(
+            f'--replica: "{shown(text)}" cannot be called as cluster.broker.Broker is, with '
+            f"{_CALLED}.",
+            "A subclass of cluster.broker.Broker can.",
+        )
     return found  # type: ignore[no-any-return]
+
+
+def _is_called_as_a_broker_is(found: Callable[..., Any]) -> bool:
+    """By its signature; where Python knows none, as of some built-in functions, it is no broker."""
+    try:
+        signature = inspect.signature(found)
+        signature.bind("b1", None, None, None, guards=None, incarnation=0, controller="c1")
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _module(name: str) -> Any:

@@ -35,7 +35,7 @@ CONTEXT: Final = 4
 @click.command("step")
 @click.argument("trace", shell_complete=complete_paths)
 @click.option("--at", "at", metavar="EVENT", help="Begin at this event, or at start or end.")
-@click.option("--tui", "is_tui", is_flag=True, help="The whole screen (needs leaderfall[tui]).")
+@click.option("--tui", "is_tui", is_flag=True, help="The whole screen (needs the extra [tui]).")
 @click.option(
     "--events",
     "events_max",
@@ -59,7 +59,8 @@ def command(trace: str, *, at: str | None, is_tui: bool, events_max: int, color:
     if is_tui and find_spec("textual") is None:
         raise UserError(
             "The whole screen needs Textual, which is not installed.",
-            'pip install "leaderfall[tui]" brings it; without --tui the line mode needs nothing.',
+            "The extra [tui] brings it: pip install '.[tui]' in a checkout, else "
+            "'leaderfall[tui]'. Without --tui the line mode needs nothing.",
         )
     if is_tui and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError("The whole screen needs a terminal; without --tui a pipe will do.")

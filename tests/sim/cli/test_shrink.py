@@ -188,7 +188,10 @@ def test_what_is_excused_is_what_is_left_where_nothing_else_fails(folder: Path) 
     assert found["kept"]["kind"] == "invariant"
     assert call("run", "small.toml", "-q").exit_code == Exit.OK
     assert found["replay"] == "leaderfall run small.toml --strict"
-    assert call("run", "small.toml", "-q", "--strict").exit_code == Exit.FAILED
+    done = call("run", "small.toml", "--strict")
+    assert done.exit_code == Exit.FAILED
+    assert "(NOT expected): violated at" in done.stdout
+    assert "(expected): violated at" in call("run", "small.toml").stdout
 
 
 # Nothing to shrink -------------------------------------------------------------------------------

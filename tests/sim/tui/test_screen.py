@@ -228,7 +228,7 @@ def test_without_textual_the_command_says_what_brings_it(
     monkeypatch.setattr(step, "find_spec", lambda _: None)
     done = call("step", str(losing), "--tui")
     assert done.exit_code == Exit.USAGE
-    assert 'pip install "leaderfall[tui]"' in done.stderr
+    assert "pip install '.[tui]' in a checkout" in done.stderr
 
 
 def test_without_a_terminal_the_command_says_so(losing: Path) -> None:
