@@ -5,6 +5,7 @@ Left out: reading it (``sim.xray``), and how it looks (``sim.cli.xray_text``).
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,12 +23,18 @@ __all__ = ["command"]
 
 _CHOICES_MAX: Final = 20
 _OFFSETS: Final = click.IntRange(0, 2**63 - 1)
+_DIGITS_MAX: Final = 18
+_RUN_TIME: Final = re.compile(r"(-)?([0-9]{1,9})(?:\.([0-9]{1,6}))?s")
 
 
 @click.command("xray")
 @click.argument("directory", metavar="DIR")
 @click.option("--offset", type=_OFFSETS, metavar="N", help="Look this offset up, step by step.")
-@click.option("--time", "time_ms", type=_OFFSETS, metavar="MS", help="Look this time up.")
+@click.option(
+    "--time",
+    metavar="TIME",
+    help="Look this time up: ms since 1970, or a time of the run as 3.5s.",
+)
 @click.option("--segment", metavar="NAME", help="One segment: its index entries and batches.")
 @click.option("--hex", "hex_at", type=_OFFSETS, metavar="OFFSET", help="Its batch, byte by byte.")
 @click.option("--pages", is_flag=True, help="Every file's pages: clean, dirty, unknown.")
@@ -39,7 +46,7 @@ def command(
     directory: str,
     *,
     offset: int | None,
-    time_ms: int | None,
+    time: str | None,
     segment: str | None,
     hex_at: int | None,
     pages: bool,
@@ -60,6 +67,7 @@ def command(
 
     try:
         place = _place(directory)
+        time_ms = None if time is None else _time_ms(place, time)
         near = [each for each in (offset, hex_at, _base_in(segment)) if each is not None]
         data = _read(place, near[0] if near else None, time_ms, hex_at)
         name = _segment(data, segment)
@@ -169,6 +177,33 @@ def _read(
         at_time_ms=time_ms,
         hex_at=hex_at,
     )
+
+
+def _time_ms(place: Place, text: str) -> int:
+    """A time of the clocks of a run's brokers in ms, where no fault has set them.
+
+    A run's clocks begin with its first event, at the time that ``sim.clocks`` says.
+    """
+    from sim.clocks import WALL_START_US
+    from sim.trace.reader import TraceError, TraceReader
+
+    if text.isascii() and text.isdigit() and len(text) < _DIGITS_MAX:
+        return int(text)
+    found = _RUN_TIME.fullmatch(text)
+    if found is None:
+        raise UserError(f'--time needs ms since 1970, or a time as 3.5s, not "{shown(text)}".')
+    if place.trace is None:
+        raise UserError(
+            f'"{shown(text)}" is a time of a run, and {shown(place.title)} belongs to none here.',
+            "Allowed are ms since 1970.",
+        )
+    try:
+        first = next(iter(TraceReader(place.trace).fetch(1, 1)), None)
+    except (OSError, TraceError) as error:
+        raise UserError(f"The run's trace cannot be read: {shown(error)}") from None
+    sign = -1 if found[1] else 1
+    t_us = sign * (int(found[2]) * 1_000_000 + int((found[3] or "").ljust(6, "0")))
+    return (WALL_START_US + t_us - (0 if first is None else first.t_us)) // 1_000
 
 
 def _segment(data: dict[str, Any], name: str | None) -> int | None:

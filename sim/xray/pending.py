@@ -39,6 +39,8 @@ _WANTED: Final = frozenset(
     for kind in (Kind.WRITE, Kind.FSYNC, Kind.DISK, Kind.DISK_ERROR, Kind.CRASH, Kind.START)
 )
 _INTERVAL: Final = "index.interval.bytes"
+TRACE_BYTES_MAX: Final = 256 << 20
+"""Reading so much takes some 5 s."""
 
 
 @define
@@ -97,7 +99,7 @@ class Pending:
 
 
 def pending_of(trace: Path) -> Pending:
-    """Read a run's trace once.
+    """Read a run's trace once; what a very long one tells of files is not looked for.
 
     Raises:
         TraceError: it is no trace, or damaged.
@@ -106,12 +108,17 @@ def pending_of(trace: Path) -> Pending:
     reader = TraceReader(trace)
     options = dict(reader.header.options)
     replay = _Replay(options.get("names_mode", "ext4") == "ext4")
-    replay.read(_told(reader))
+    size = trace.stat().st_size
     why = None
-    if reader.footer is None:
-        why = "the run's trace was cut short"
-    elif not replay.count and reader.footer.n:
-        why = "the run's trace keeps no events (--trace-level digest)"
+    if size > TRACE_BYTES_MAX:
+        most = TRACE_BYTES_MAX >> 20
+        why = f"the run's trace has {size >> 20} MiB, and at most {most} are looked through"
+    else:
+        replay.read(_told(reader))
+        if reader.footer is None:
+            why = "the run's trace was cut short"
+        elif not replay.count and reader.footer.n:
+            why = "the run's trace keeps no events (--trace-level digest)"
     topics = reader.header.topics
     return Pending(
         replay.files,

@@ -33,7 +33,7 @@ function Faults() {
 
 function stateOf(each, n) {
   if (each.judged !== null && each.judged !== undefined && each.judged <= n && each.verdict !== null && each.verdict !== undefined) {
-    return each.verdict ? ["good", "passed"] : ["bad", "failed"];
+    return each.verdict ? ["good", "met"] : ["bad", "failed"];
   }
   const holds = at(each.holds, n);
   if (holds === undefined || holds === null) return ["none", "not judged yet"];

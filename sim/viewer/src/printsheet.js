@@ -44,7 +44,7 @@ function Expectations() {
   if (!expects.length) return null;
   return html`<section><h2>Expectations</h2><table><tbody>${expects.slice(0, 100).map((each, i) => html`<tr key=${i}>
     <td>${clean(each.form, 30)}</td><td class="print-code">${clean(each.text, 600)}</td>
-    <td>${each.judged === null || each.judged === undefined ? "never judged" : `${each.verdict ? "passed" : "failed"} #${each.judged}`}</td></tr>`)}</tbody></table>
+    <td>${each.judged === null || each.judged === undefined ? "never judged" : `${each.verdict ? "met" : "failed"} #${each.judged}`}</td></tr>`)}</tbody></table>
     ${expects.length > 100 && html`<p>and ${counted(expects.length - 100, "more expectation")}</p>`}</section>`;
 }
 

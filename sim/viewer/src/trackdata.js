@@ -69,7 +69,7 @@ function faultRows() {
 function expectRow(each, i) {
   const list = bars(each.holds, (value) => (value ? { text: "holds", tone: "good" } : { text: "does not hold", tone: "bad" }));
   if (each.judged && each.verdict !== null) {
-    const word = each.verdict ? { text: "passed", tone: "good" } : { text: "failed", tone: "bad" };
+    const word = each.verdict ? { text: "met", tone: "good" } : { text: "failed", tone: "bad" };
     const before = list.filter((one) => one[0] < each.judged).map((one) => [one[0], Math.min(one[1], each.judged), one[2]]);
     list.splice(0, list.length, ...before, [each.judged, model.last + 1, word]);
   }

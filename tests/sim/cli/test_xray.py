@@ -312,3 +312,34 @@ def test_a_run_in_memory_has_no_directories(folder: Path) -> None:
     done = call("xray", "runs/small/latest")
     assert done.exit_code == Exit.USAGE
     assert "no log is in it" in done.stderr
+
+
+def test_a_time_of_the_run_is_one_of_its_clocks(run: Path, log: Path) -> None:
+    directory = str(run / "b1" / "orders-0")
+    by_run_time, by_ms = (
+        text_of(directory, "--time", time).split("look-up")[1] for time in ("1s", "1767225611000")
+    )
+    assert by_run_time == by_ms
+    assert "found      offset 0, 2026-01-01T00:00:11.000Z" in by_run_time
+    assert "found      offset 0" in text_of(directory, "--time", "-9.5s")
+    assert "No record has a timestamp" in text_of(directory, "--time", "2.9s")
+    for time, words in (
+        ("1m", "--time needs ms since 1970, or a time as 3.5s, not"),
+        ("1e3", "not"),
+        ("9" * 30, "not"),
+        ("-5", "not"),
+    ):
+        done = call("xray", directory, f"--time={time}")
+        assert done.exit_code == Exit.USAGE
+        assert words in done.stderr
+    done = call("xray", str(log), "--time", "1s")
+    assert done.exit_code == Exit.USAGE
+    assert "is a time of a run, and" in done.stderr
+
+
+def test_a_very_long_trace_is_not_looked_through(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sim.xray.pending.TRACE_BYTES_MAX", 1_000)
+    text = text_of(str(run / "b1" / "orders-0"))
+    assert "the run's trace has 0 MiB, and at most 0 are looked through" in " ".join(text.split())
