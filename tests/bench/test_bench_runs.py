@@ -149,6 +149,8 @@ def test_the_viewers_bench_gives_its_rows() -> None:
         "a trace into tracks",
         "tracks into a page",
         "two traces compared",
+        "a trace for ShiViz",
+        "a trace for Perfetto",
         "a step anywhere",
     ]
     for row in report.rows:

@@ -1,4 +1,4 @@
-"""The viewers bench: loading a trace, stepping, the page and comparing.
+"""The viewers bench: loading a trace, stepping, the page, comparing and exporting.
 
 One trace of a run in which a broker crashes, at level ``full``; at full scale it has some 100,000
 events. The reference of loading, page and comparing is ``json.loads`` of the same lines, an event
@@ -12,17 +12,23 @@ Left out: the browser, which ``tests/viewer`` watches.
 from __future__ import annotations
 
 import json
+from collections import deque
+from collections.abc import Callable
 from importlib.metadata import version
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from sim.exports.perfetto import perfetto
+from sim.exports.selection import Exported, Selection
+from sim.exports.shiviz import shiviz
 from sim.present.compared import Source
 from sim.present.comparing import compare
 from sim.present.page import fill
 from sim.present.plain_tracks import plain
 from sim.present.step_view import view
+from sim.present.story import Story
 from sim.present.tracks import Tracks
 from sim.running.scenario_run import run_scenario
 from sim.scenario.reading import parse_scenario
@@ -115,9 +121,25 @@ def _whole(scale: Scale, report: Report, path: Path, lines: list[bytes], tracks:
         for _ in range(count):
             compare(_source(path), _source(path))
 
-    subjects = [Subject(each, operations_max=1) for each in (parse, load, page, pair)]
-    bare_s, *took_s = race(scale, *subjects)
-    rows = ("a trace into tracks", "tracks into a page", "two traces compared")
+    def exported(make: Callable[..., Exported]) -> Callable[[int], None]:
+        def export(count: int) -> None:
+            for _ in range(count):
+                reader = TraceReader(path)
+                story = Story(reader.header, reader.fetch(1), reader.footer)
+                made = make(reader.header, reader.fetch(1), story, Selection())
+                deque(made.lines, maxlen=0)
+
+        return export
+
+    works = (parse, load, page, pair, exported(shiviz), exported(perfetto))
+    bare_s, *took_s = race(scale, *(Subject(each, operations_max=1) for each in works))
+    rows = (
+        "a trace into tracks",
+        "tracks into a page",
+        "two traces compared",
+        "a trace for ShiViz",
+        "a trace for Perfetto",
+    )
     for what, seconds in zip(rows, took_s, strict=True):
         each_s = seconds / (2 if what.startswith("two") else 1)
         report.add(

@@ -288,11 +288,12 @@ from pathlib import Path
 from sim.running.scenario_run import run_scenario
 from sim.scenario.effective import effective
 from sim.scenario.reading import read_scenario
-for file in sorted(Path(sys.argv[1]).rglob("*.toml")):
+from sim.scenario_files import scenario_files
+for file in scenario_files().values():
     scenario = read_scenario(file)
     for variant in [each.name for each in scenario.variants] or [None]:
         with tempfile.TemporaryDirectory() as folder:
-            root = Path(folder) if sys.argv[2] == "real" else None
+            root = Path(folder) if sys.argv[1] == "real" else None
             level = "full" if root is None else "digest"
             result = run_scenario(effective(scenario, variant, ()), root=root, level=level)
         print(file.stem, variant, result.verdict.word, result.trace.count, result.digest)
@@ -304,7 +305,7 @@ def test_fresh_processes_real_files_and_levels_agree() -> None:
     said = []
     for hash_seed, disk in (("1", "memory"), ("4242", "real")):
         done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM, str(FOLDER), disk],
+            [sys.executable, "-c", _PROGRAM, disk],
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
