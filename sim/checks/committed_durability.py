@@ -37,9 +37,11 @@ def check_compaction(
     """A log was compacted up to an offset; behind the high watermark nothing supersedes anything.
 
     What is not committed may be cut off, and then what it superseded is gone as well (KAFKA-13194).
+    A broker that has come back, or follows, may know a lower high watermark than when it compacted;
+    what any legitimate leader has committed stays.
     """
     mark = 0 if place.replica is None else place.replica.high_watermark
-    if cleaned_offset > mark:
+    if cleaned_offset > max(mark, ledger.top_ever):
         scene.report(
             CHECK,
             ledger.partition,
