@@ -192,6 +192,12 @@ class _Recovery:
         """Whether livelock was seen since the healing: then there is nothing to wait for."""
         return livelock.count(self.stage.judge.scene) > self.livelocks
 
+    @property
+    def is_all_committed(self) -> bool:
+        """Whether readers get all that leaders have; with too few in sync some stays hidden."""
+        led = [each.log(each.leader or "") for each in self.now.partitions]
+        return all(each is not None and each.high_watermark == each.end for each in led)
+
     def holds(self) -> bool:
         """Whether all holds that can."""
         return not self.open
@@ -243,7 +249,8 @@ def judge_liveness(
     wrong = [] if found.beside.acting.passes_over else found.beside.failed[:1]
     _report(recovery, throughput)
     judge.finish()
-    judge_clients(world, judge, is_drained=recovery.holds() and not recovery.proofs)
+    is_drained = recovery.holds() and not recovery.proofs and recovery.is_all_committed
+    judge_clients(world, judge, is_drained=is_drained)
     word = _word(recovery)
     return Outcome(
         word=word,
