@@ -7,23 +7,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sim.swarm.behind import cut_off, elect
+from sim.swarm.behind import elect
 from sim.swarm.choosing import Choices
-from sim.swarm.plan import Kind, Plan
-from sim.swarm.sequences import FENCED_MS, LAG_MS, is_replicated, replicated, write
+from sim.swarm.plan import Kind, Plan, topic_of
+from sim.swarm.sequences import FENCED_MS, LAG_MS, cut_off, end, is_replicated, replicated, write
 
 __all__ = ["ASKING_KINDS"]
 
-_TAIL_MS: Final = 600
 _WEIGHT: Final = 1
 _HARD: Final = 2
 """For what seldom reaches the state that it is for."""
 _MANY: Final = 60
 """Records that a reader waits for; more than there will be, so it reads on."""
-
-
-def _end(plan: Plan, at_ms: int) -> None:
-    plan.end_ms = max(plan.end_ms, at_ms + _TAIL_MS)
 
 
 def _read(plan: Plan, place: str, at_ms: int, client: str) -> None:
@@ -35,7 +30,7 @@ def _read(plan: Plan, place: str, at_ms: int, client: str) -> None:
 def _made_anew_under_clients(plan: Plan, choices: Choices) -> None:
     """Clients know a late epoch of a topic, which is deleted, and begins again with the first."""
     place = choices.pick(replicated(plan))
-    topic = place.rsplit("-", 1)[0]
+    topic = topic_of(place)
     if topic in plan.gone:
         return
     plan.gone.add(topic)
@@ -62,7 +57,7 @@ def _made_anew_under_clients(plan: Plan, choices: Choices) -> None:
     plan.step(again_ms, "create_topic", made)
     for late_ms in (300, 900):
         plan.step(again_ms + late_ms, "produce", sent)
-    _end(plan, again_ms + 1_500)
+    end(plan, again_ms + 1_500)
 
 
 def _told_of_an_earlier_leader(plan: Plan, choices: Choices) -> None:
@@ -85,7 +80,7 @@ def _told_of_an_earlier_leader(plan: Plan, choices: Choices) -> None:
     # Whoever loses a connection asks who leads, one broker after the other.
     keys = {"only": ["Fetch"], "moment": "before", "ppm": choices.pick((300_000, 600_000))}
     plan.fault("reset", {"from": "r9", "to": [leader, other]}, (asks_ms, end_ms), **keys, times=8)
-    _end(plan, end_ms)
+    end(plan, end_ms)
 
 
 def _in_doubt(plan: Plan, choices: Choices) -> None:
@@ -111,7 +106,7 @@ def _in_doubt(plan: Plan, choices: Choices) -> None:
         plan.fault("crash", leader, (stops_ms, back_ms), how="process")
     for late_ms in (50, 1_700):
         plan.step(given_up_ms + late_ms, "produce", sent)
-    _end(plan, given_up_ms + 2_000)
+    end(plan, given_up_ms + 2_000)
 
 
 def _read_by_turns(plan: Plan, choices: Choices) -> None:
@@ -125,7 +120,7 @@ def _read_by_turns(plan: Plan, choices: Choices) -> None:
     again_ms = back_ms + choices.pick((900, 1_600))
     if not plan.take(leader, gone_ms, back_ms):
         return
-    topic = place.rsplit("-", 1)[0]
+    topic = topic_of(place)
     plan.step(start_ms, "config", {"topic": topic, "set": {"min.insync.replicas": 1}})
     for other in others:
         cut_off(plan, other, leader, (start_ms, gone_ms))
@@ -139,7 +134,7 @@ def _read_by_turns(plan: Plan, choices: Choices) -> None:
     cut_off(plan, leader, second, (turn_ms, again_ms + 200))
     elect(plan, place, again_ms, leader)
     write(plan, choices, place, again_ms + choices.pick((50, 400)), "1")
-    _end(plan, again_ms + 1_500)
+    end(plan, again_ms + 1_500)
 
 
 ASKING_KINDS: Final = (

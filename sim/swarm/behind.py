@@ -14,28 +14,12 @@ from typing import Any, Final
 from sim.swarm.choosing import Choices
 from sim.swarm.frame import ANYTHING
 from sim.swarm.nodes import MORTAL, dying
-from sim.swarm.plan import Kind, Plan
-from sim.swarm.sequences import (
-    FENCED_MS,
-    LAG_MS,
-    is_replicated,
-    replicated,
-    write,
-)
+from sim.swarm.plan import Kind, Plan, topic_of
+from sim.swarm.sequences import FENCED_MS, LAG_MS, cut_off, end, is_replicated, replicated, write
 
-__all__ = ["BEHIND_KINDS", "cut_off", "elect"]
+__all__ = ["BEHIND_KINDS", "elect"]
 
-_TAIL_MS: Final = 600
 _WEIGHT: Final = 2
-
-
-def _end(plan: Plan, at_ms: int) -> None:
-    plan.end_ms = max(plan.end_ms, at_ms + _TAIL_MS)
-
-
-def cut_off(plan: Plan, follower: str, leader: str, when: tuple[int, int]) -> None:
-    """A follower fetches nothing."""
-    plan.fault("cut", {"from": follower, "to": leader}, when, only=["Fetch"])
 
 
 def _below_the_start(plan: Plan, choices: Choices) -> None:
@@ -54,7 +38,7 @@ def _below_the_start(plan: Plan, choices: Choices) -> None:
         write(plan, choices, place, back_ms - late_ms, choices.pick(("all", "1")))
     before = choices.pick((2, 6, 11, 18, 30, -1))
     plan.step(back_ms - 150, "delete_records", {"partition": place, "before": before})
-    _end(plan, back_ms)
+    end(plan, back_ms)
 
 
 def _asked_in_while_fenced(plan: Plan, choices: Choices) -> None:
@@ -70,7 +54,7 @@ def _asked_in_while_fenced(plan: Plan, choices: Choices) -> None:
     late: dict[str, Any] = choices.pick(({"records": 1}, {"records": 3}))
     plan.fault("metadata-lag", leader, (start_ms + 1_500, until_ms + 300), **late)
     write(plan, choices, place, back_ms - 300, "1")
-    _end(plan, until_ms)
+    end(plan, until_ms)
 
 
 def _shrinks_meanwhile(plan: Plan, choices: Choices) -> None:
@@ -88,7 +72,7 @@ def _shrinks_meanwhile(plan: Plan, choices: Choices) -> None:
     plan.step(start_ms + 50, "produce", written)
     for other in others:
         cut_off(plan, other, leader, (start_ms + choices.pick((150, 70)), end_ms - 200))
-    _end(plan, end_ms)
+    end(plan, end_ms)
 
 
 def _word_of_an_earlier_life(plan: Plan, choices: Choices) -> None:
@@ -102,7 +86,7 @@ def _word_of_an_earlier_life(plan: Plan, choices: Choices) -> None:
     heard_ms = back_ms + choices.pick((500, 900))
     plan.fault("clog", {"from": node, "to": "c1"}, (start_ms, heard_ms), only=only)
     plan.fault("crash", node, (gone_ms, back_ms), how="process")
-    _end(plan, heard_ms)
+    end(plan, heard_ms)
 
 
 def _batch_of_an_earlier_epoch(plan: Plan, choices: Choices) -> None:
@@ -118,7 +102,7 @@ def _batch_of_an_earlier_epoch(plan: Plan, choices: Choices) -> None:
     plan.step(again_ms, "elect", {"partition": place})
     for at_ms in (start_ms, start_ms + 500, back_ms, back_ms + 800, again_ms + 300, heard_ms):
         plan.step(at_ms, "produce", sent)
-    _end(plan, heard_ms)
+    end(plan, heard_ms)
 
 
 def _dies_compacting(plan: Plan, choices: Choices) -> None:
@@ -140,7 +124,7 @@ def _dies_compacting(plan: Plan, choices: Choices) -> None:
     keys = {"point": point, "hit": choices.pick((1, 2, 3)), "action": "process"}
     plan.fault("failpoint", node, (start_ms, end_ms), **keys)
     plan.step(end_ms, "start", {"node": node})
-    _end(plan, end_ms)
+    end(plan, end_ms)
 
 
 # Where anything may happen -----------------------------------------------------------------------
@@ -166,7 +150,7 @@ def _led_by_turns(plan: Plan, choices: Choices) -> None:
     cut_off(plan, leader, second, (turn_ms, again_ms + 200))
     elect(plan, place, again_ms, leader)
     write(plan, choices, place, again_ms + choices.pick((50, 400)), "1")
-    _end(plan, again_ms + 600)
+    end(plan, again_ms + 600)
 
 
 def _emptied_and_behind(plan: Plan, choices: Choices) -> None:
@@ -179,7 +163,7 @@ def _emptied_and_behind(plan: Plan, choices: Choices) -> None:
     turn_ms = gone_ms + FENCED_MS
     if not plan.take(leader, gone_ms, turn_ms + 500):
         return
-    topic = place.rsplit("-", 1)[0]
+    topic = topic_of(place)
     plan.step(start_ms, "config", {"topic": topic, "set": {"min.insync.replicas": 1}})
     cut_off(plan, follower, leader, (start_ms, empty_ms))
     for other in (second, *others):
@@ -188,7 +172,7 @@ def _emptied_and_behind(plan: Plan, choices: Choices) -> None:
     plan.step(empty_ms - 200, "delete_records", {"partition": place, "before": -1})
     plan.fault("crash", leader, (gone_ms, turn_ms + 500), how="process")
     elect(plan, place, turn_ms, second)
-    _end(plan, turn_ms + 500)
+    end(plan, turn_ms + 500)
 
 
 def _deleted_before_it_is_synced(plan: Plan, choices: Choices) -> None:
@@ -205,7 +189,7 @@ def _deleted_before_it_is_synced(plan: Plan, choices: Choices) -> None:
     write(plan, choices, place, at_ms, choices.pick(("1", "all")))
     plan.step(at_ms + 150, "delete_records", {"partition": place, "before": -1})
     plan.fault("crash", node, (gone_ms, back_ms), how="power", image="lost")
-    _end(plan, back_ms)
+    end(plan, back_ms)
 
 
 def elect(plan: Plan, place: str, at_ms: int, to: str) -> None:
@@ -213,7 +197,7 @@ def elect(plan: Plan, place: str, at_ms: int, to: str) -> None:
 
 
 def _is_of(place: str, topic: str) -> bool:
-    return place.rsplit("-", 1)[0] == topic
+    return topic_of(place) == topic
 
 
 def _compacted(plan: Plan) -> list[str]:

@@ -16,13 +16,11 @@ from typing import Any, Final
 from sim.swarm.choosing import Choices
 from sim.swarm.frame import ANYTHING
 from sim.swarm.nodes import MORTAL
-from sim.swarm.plan import Kind, Plan
-from sim.swarm.sequences import FENCED_MS, is_replicated, replicated, write
+from sim.swarm.plan import Kind, Plan, topic_of
+from sim.swarm.sequences import FENCED_MS, cut_off, end, is_replicated, replicated, write
 
 __all__ = [
     "DIVERGING_KINDS",
-    "cut_off",
-    "end",
     "has_three",
     "lag_ms",
     "make_room",
@@ -32,7 +30,6 @@ __all__ = [
     "three",
 ]
 
-_TAIL_MS: Final = 600
 _WEIGHT: Final = 1
 _RARE: Final = 3
 """Of those that need three replicas and room, which few clusters have."""
@@ -45,11 +42,6 @@ def move(plan: Plan, place: str, at_ms: int, order: tuple[str, ...]) -> None:
     """An operator makes the first of an order of the replicas the leader, if it is in sync."""
     plan.step(at_ms, "reassign", {"partition": place, "replicas": list(order)})
     plan.step(at_ms, "elect", {"partition": place, "kind": "preferred"})
-
-
-def cut_off(plan: Plan, follower: str, leader: str, when: tuple[int, int]) -> None:
-    """A follower fetches nothing."""
-    plan.fault("cut", {"from": follower, "to": leader}, when, only=["Fetch"])
 
 
 def stall(plan: Plan, follower: str, leader: str, when: tuple[int, int]) -> None:
@@ -65,11 +57,6 @@ def lag_ms(plan: Plan) -> int:
 def out_of_sync_ms(plan: Plan) -> int:
     """Behind this a follower that fetches nothing is out of sync: leaders look twice in a lag."""
     return lag_ms(plan) * 3 // 2 + 150
-
-
-def end(plan: Plan, at_ms: int) -> None:
-    """The run goes on a little behind a time."""
-    plan.end_ms = max(plan.end_ms, at_ms + _TAIL_MS)
 
 
 def has_room(plan: Plan) -> bool:
@@ -105,17 +92,13 @@ def _renewable(plan: Plan) -> list[str]:
 def make_room(plan: Plan, place: str, at_ms: int) -> None:
     """One in sync is enough from now on, if two or more were asked for that leave no room."""
     if plan.ground == ANYTHING and not _has_room(plan, place):
-        only_one = {"topic": _topic_of(place), "set": {"min.insync.replicas": 1}}
+        only_one = {"topic": topic_of(place), "set": {"min.insync.replicas": 1}}
         plan.step(at_ms, "config", only_one)
 
 
 def _has_room(plan: Plan, place: str) -> bool:
-    least = int(plan.topics[_topic_of(place)].get("min.insync.replicas", 1))
+    least = int(plan.topics[topic_of(place)].get("min.insync.replicas", 1))
     return least < len(plan.places[place])
-
-
-def _topic_of(place: str) -> str:
-    return place.rsplit("-", 1)[0]
 
 
 def three(

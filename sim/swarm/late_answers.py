@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from sim.swarm.choosing import Choices
-from sim.swarm.diverging import cut_off, end, has_three, move, three
+from sim.swarm.diverging import has_three, move, three
 from sim.swarm.plan import Kind, Plan
-from sim.swarm.sequences import is_replicated, replicated, write
+from sim.swarm.sequences import cut_off, end, is_replicated, replicated, write
 
 __all__ = ["LATE_KINDS"]
 

@@ -10,24 +10,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sim.swarm.behind import cut_off, elect
+from sim.swarm.behind import elect
 from sim.swarm.choosing import Choices
 from sim.swarm.nodes import MORTAL
-from sim.swarm.plan import Kind, Plan
-from sim.swarm.sequences import FENCED_MS, LAG_MS, is_replicated, replicated, write
+from sim.swarm.plan import Kind, Plan, topic_of
+from sim.swarm.sequences import FENCED_MS, LAG_MS, cut_off, end, is_replicated, replicated, write
 
 __all__ = ["LIVES_KINDS"]
 
-_TAIL_MS: Final = 600
 _WEIGHT: Final = 1
 _HARD: Final = 2
 """For those of which few reach the state that they are for."""
 _COMPACTED: Final = "compacted"
 """A topic that one of the sequences makes."""
-
-
-def _end(plan: Plan, at_ms: int) -> None:
-    plan.end_ms = max(plan.end_ms, at_ms + _TAIL_MS)
 
 
 def _pair(plan: Plan, choices: Choices) -> tuple[str, str, str, list[str]]:
@@ -52,7 +47,7 @@ def _fetch_of_an_earlier_life(plan: Plan, choices: Choices) -> None:
         return
     plan.fault("clog", {"from": other, "to": leader}, (start_ms, heard_ms))
     plan.fault("crash", other, (gone_ms, back_ms), how="process")
-    _end(plan, heard_ms)
+    end(plan, heard_ms)
 
 
 def _asked_in_by_an_earlier_life(plan: Plan, choices: Choices) -> None:
@@ -73,7 +68,7 @@ def _asked_in_by_an_earlier_life(plan: Plan, choices: Choices) -> None:
     plan.fault("crash", other, (gone_ms, None), how="process")
     plan.step(back_ms, "start", {"node": other, "disk": choices.pick(("wiped", "wiped", "same"))})
     cut_off(plan, other, leader, (gone_ms, heard_ms + 300))
-    _end(plan, heard_ms + 300)
+    end(plan, heard_ms + 300)
 
 
 def _asked_in_before_it_left(plan: Plan, choices: Choices) -> None:
@@ -93,7 +88,7 @@ def _asked_in_before_it_left(plan: Plan, choices: Choices) -> None:
     cut_off(plan, member, leader, (silent_ms, heard_ms + 300))
     write(plan, choices, place, silent_ms + 200, choices.pick(("1", "all")))
     write(plan, choices, place, fenced_ms - 200, "1")
-    _end(plan, heard_ms + 300)
+    end(plan, heard_ms + 300)
 
 
 # What is not on the disk yet ---------------------------------------------------------------------
@@ -114,14 +109,14 @@ def _decides_and_forgets(plan: Plan, choices: Choices) -> None:
         cut_off(plan, other, leader, (start_ms, start_ms + LAG_MS[0]))
         decides_ms = start_ms + choices.pick((1_150, 1_550, 1_800))
     else:
-        keys = {"topic": place.rsplit("-", 1)[0], "set": {"segment.bytes": 1_000}}
+        keys = {"topic": topic_of(place), "set": {"segment.bytes": 1_000}}
         plan.step(decides_ms, "config", keys)
     gone_ms = decides_ms + choices.pick((100, 250, 400))
     back_ms = gone_ms + choices.pick((500, 1_000))
     if plan.take("c1", gone_ms, back_ms):
         plan.fault("slow", "c1", (start_ms, gone_ms), disk=choices.pick(("200ms", "400ms")))
         plan.fault("crash", "c1", (gone_ms, back_ms), how="power", image="lost")
-    _end(plan, max(back_ms, decides_ms + FENCED_MS))
+    end(plan, max(back_ms, decides_ms + FENCED_MS))
 
 
 def _loses_power_cutting(plan: Plan, choices: Choices) -> None:
@@ -151,7 +146,7 @@ def _loses_power_cutting(plan: Plan, choices: Choices) -> None:
         keys = {"how": "power", "image": image}
         dies_ms = back_ms + choices.pick((100, 200, 400, 900))
         plan.fault("crash", leader, (dies_ms, up_ms), **keys)
-    _end(plan, up_ms)
+    end(plan, up_ms)
 
 
 def _epochs_of_an_earlier_past(plan: Plan, choices: Choices) -> None:
@@ -166,7 +161,7 @@ def _epochs_of_an_earlier_past(plan: Plan, choices: Choices) -> None:
     up_ms = dies_ms + choices.pick((200, 900))
     if not plan.take(leader, gone_ms, back_ms) or not plan.take(second, dies_ms, up_ms):
         return
-    topic = place.rsplit("-", 1)[0]
+    topic = topic_of(place)
     plan.step(start_ms, "config", {"topic": topic, "set": {"min.insync.replicas": 1}})
     for each in (second, *others):
         cut_off(plan, each, leader, (start_ms, gone_ms))
@@ -179,7 +174,7 @@ def _epochs_of_an_earlier_past(plan: Plan, choices: Choices) -> None:
     elect(plan, place, again_ms, leader)
     plan.fault("background-hold", second, (again_ms - 50, dies_ms), work=["epochs"])
     plan.fault("crash", second, (dies_ms, up_ms), how=choices.pick(("process", "power")))
-    _end(plan, up_ms)
+    end(plan, up_ms)
 
 
 def _cut_behind_a_snapshot(plan: Plan, choices: Choices) -> None:
@@ -192,7 +187,7 @@ def _cut_behind_a_snapshot(plan: Plan, choices: Choices) -> None:
     up_ms = dies_ms + 300
     if leader not in plan.victims or not plan.take(leader, gone_ms, up_ms):
         return
-    topic = place.rsplit("-", 1)[0]
+    topic = topic_of(place)
     plan.step(max(start_ms - 50, 0), "config", {"topic": topic, "set": {"segment.bytes": 300}})
     for each in (other, *others):
         cut_off(plan, each, leader, (start_ms, gone_ms))
@@ -205,7 +200,7 @@ def _cut_behind_a_snapshot(plan: Plan, choices: Choices) -> None:
     plan.step(up_ms + 700, "elect", {"partition": place, "kind": "preferred"})
     for late_ms in (900, 1_100):
         plan.step(up_ms + late_ms, "produce", sent | {"count": 3})
-    _end(plan, up_ms + 1_500)
+    end(plan, up_ms + 1_500)
 
 
 def _compacts_what_is_not_committed(plan: Plan, choices: Choices) -> None:
@@ -221,7 +216,7 @@ def _compacts_what_is_not_committed(plan: Plan, choices: Choices) -> None:
     if not plan.take(leader, gone_ms, back_ms):
         return
     plan.gone.add(_COMPACTED)
-    config = dict(plan.topics[like.rsplit("-", 1)[0]])
+    config = dict(plan.topics[topic_of(like)])
     config = {key: value for key, value in config.items() if not key.startswith("retention")}
     config |= {"cleanup.policy": "compact", "segment.bytes": 300}
     made = {"name": _COMPACTED, "replicas": [plan.places[like]], "config": config}
@@ -237,7 +232,7 @@ def _compacts_what_is_not_committed(plan: Plan, choices: Choices) -> None:
     plan.fault("crash", leader, (gone_ms, back_ms), how="process")
     again_ms = back_ms + choices.pick((900, 1_600))
     plan.step(again_ms, "elect", {"partition": place, "kind": "preferred"})
-    _end(plan, again_ms)
+    end(plan, again_ms)
 
 
 def _cleans_soon(plan: Plan) -> bool:

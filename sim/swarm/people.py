@@ -8,13 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sim.swarm.choosing import Choices, sample
-from sim.swarm.plan import Kind, Plan
+from sim.swarm.plan import Kind, Plan, topic_of
 
 __all__ = ["PEOPLE_KINDS"]
-
-
-def _topic_of(place: str) -> str:
-    return place.rsplit("-", 1)[0]
 
 
 # Clients -----------------------------------------------------------------------------------------
@@ -84,7 +80,7 @@ def _topic_config(plan: Plan, choices: Choices) -> None:
         "unclean.leader.election.enable": True,
         "retention.bytes": 600,
     }[key]
-    plan.step(at_ms, "config", {"topic": _topic_of(place), "set": {key: value}})
+    plan.step(at_ms, "config", {"topic": topic_of(place), "set": {key: value}})
 
 
 def _harmless_config(plan: Plan, choices: Choices) -> None:
@@ -94,7 +90,7 @@ def _harmless_config(plan: Plan, choices: Choices) -> None:
         values: dict[str, Any] = choices.pick(
             ({"segment.bytes": 400}, {"max.message.bytes": 150}, {"retention.bytes": 1_000})
         )
-        plan.step(plan.moment(choices), "config", {"topic": _topic_of(place), "set": values})
+        plan.step(plan.moment(choices), "config", {"topic": topic_of(place), "set": values})
         return
     values = choices.pick(({"replica.lag.time.max.ms": 1_200}, {"request.timeout.ms": 900}))
     plan.step(plan.moment(choices), "config", {"node": plan.broker(choices), "set": values})
@@ -108,12 +104,12 @@ def _delete_records(plan: Plan, choices: Choices) -> None:
 
 def _recreate(plan: Plan, choices: Choices) -> None:
     """A topic is deleted and made again with the same replicas and configuration."""
-    topic = _topic_of(plan.place(choices))
+    topic = topic_of(plan.place(choices))
     start_ms, end_ms = plan.window(choices)
     if topic in plan.gone:
         return
     plan.gone.add(topic)
-    lists = [plan.places[each] for each in sorted(plan.places) if _topic_of(each) == topic]
+    lists = [plan.places[each] for each in sorted(plan.places) if topic_of(each) == topic]
     plan.step(start_ms, "delete_topic", topic)
     made = {"name": topic, "replicas": lists, "config": dict(plan.topics[topic])}
     plan.step(end_ms, "create_topic", made)

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 from sim.swarm.choosing import Choices, sample
 from sim.swarm.frame import ANYTHING, Cluster
 
-__all__ = ["Kind", "Plan", "draw_plan", "victims_of"]
+__all__ = ["Kind", "Plan", "draw_plan", "topic_of", "victims_of"]
 
 _GRID_MS: Final = 50
 _FIRST_MS: Final = 100
@@ -151,6 +151,11 @@ class Kind:
 
     def is_possible(self, plan: Plan) -> bool:
         return (plan.ground == ANYTHING or plan.ground in self.grounds) and self.needs(plan)
+
+
+def topic_of(place: str) -> str:
+    """The topic of a partition: of ``t1-0`` it is ``t1``."""
+    return place.rsplit("-", 1)[0]
 
 
 def victims_of(choices: Choices, cluster: Cluster, topics: list[dict[str, Any]]) -> list[str]:

@@ -13,10 +13,20 @@ from typing import Any, Final
 from sim.swarm.choosing import Choices
 from sim.swarm.plan import Kind, Plan
 
-__all__ = ["FENCED_MS", "LAG_MS", "SEQUENCE_KINDS", "is_replicated", "replicated", "write"]
+__all__ = [
+    "FENCED_MS",
+    "LAG_MS",
+    "SEQUENCE_KINDS",
+    "cut_off",
+    "end",
+    "is_replicated",
+    "replicated",
+    "write",
+]
 
 LAG_MS: Final = (2_500, 4_000, 6_500)
 """So long a follower fetches nothing; time-outs of lag are 1,100 to 3,000 ms."""
+_TAIL_MS: Final = 600
 FENCED_MS: Final = 2_800
 """Behind this a broker that is gone is fenced."""
 
@@ -102,6 +112,16 @@ def _elected_ahead(plan: Plan, choices: Choices) -> None:
 def write(plan: Plan, choices: Choices, place: str, at_ms: int, acks: str) -> None:
     keys = {"to": place, "count": choices.pick((1, 3, 8)), "acks": acks, "client": "w2"}
     plan.step(max(at_ms, 0), "produce", keys | {"batch": choices.pick((1, 4)), "timeout": "3s"})
+
+
+def end(plan: Plan, at_ms: int) -> None:
+    """The run goes on for a while behind a time."""
+    plan.end_ms = max(plan.end_ms, at_ms + _TAIL_MS)
+
+
+def cut_off(plan: Plan, follower: str, leader: str, when: tuple[int, int]) -> None:
+    """A follower fetches nothing."""
+    plan.fault("cut", {"from": follower, "to": leader}, when, only=["Fetch"])
 
 
 def replicated(plan: Plan) -> list[str]:
