@@ -176,11 +176,11 @@ class Place:
         return [Span(b.epoch, b.base, b.next) for b in batches if b is not None]
 
     @property
-    def damages(self) -> tuple[int, ...]:
-        """The offsets, in order, at which batches begin that its process has and cannot read."""
-        found = list(self.mirror.damaged)
+    def damages(self) -> tuple[tuple[int, int], ...]:
+        """Where batches begin and end, in order, that its process has and cannot read."""
+        found = [(span.start, span.end) for span in self.damaged()]
         if self.is_damaged and self.mirror.log_end < self.end:
-            found.append(self.mirror.log_end)
+            found.append((self.mirror.log_end, self.end))
         return tuple(sorted(found))
 
     def ever_held(self, batch: Batch) -> bool:

@@ -285,15 +285,15 @@ class LogMirror:
             for batch in self._lacking(segment, behind)
         }
 
-    def torn(self) -> tuple[int, ...]:
-        """First offsets of batches that a process has and whose file ends before they do.
+    def torn(self) -> tuple[tuple[int, int], ...]:
+        """Where batches begin and end that a process has and whose file ends before they do.
 
         A file that is written on behind such a gap has zeros there, and can be read.
         """
         if not self.cut_behind:
             return ()
         return tuple(
-            batch.base
+            (batch.base, batch.next)
             for segment, behind in pairwise([*self.segments, None])
             if segment is not None
             for batch in self._lacking(segment, behind)

@@ -90,7 +90,7 @@ def gaps(now: Snapshot) -> Iterator[Gap]:
         for name, position in _positions(now, each).items():
             log = each.log(name)
             is_asked = log is None or (log.leader == led.node and log.fetch != "failed")
-            at = next((offset for offset in led.torn if offset >= position), -1)
+            at = next((max(start, position) for start, end in led.torn if position < end), -1)
             if is_asked and position >= 0 and at >= 0:
                 yield Gap(led.node, name, each.name, at, led.culprit)
 
@@ -146,25 +146,15 @@ def _out_of_sync(
 ) -> Iterator[Impossible]:
     """Whom damage keeps from the end of the leader's log holds back every write, in sync or not.
 
-    One that has all that is committed joins the ISR, does not get on, and is put out again. While
-    it is in, it may be elected, so nothing is certain.
+    It holds back a reassignment that waits for it, too. One that has all that is committed joins
+    the ISR, does not get on, and is put out again. While it is in, it may be elected, so nothing is
+    certain.
     """
     led = each.log(each.leader or "")
-    at = {log.node: -1 if led is None else _stop(led, log.end) for log in each.logs}
     mark = -1 if led is None else led.high_watermark
-    refused = [log.node for log in each.logs if log is not led and _has_no_role(each, log)]
-    followers = [log for log in each.logs if log.role == "follower" or log.node in refused]
-    kept = [
-        log
-        for log in followers
-        if _has_failed(log)
-        or log.node in failing
-        or log.node in refused
-        or 0 <= log.end <= at[log.node]
-    ]
-    left = [name for name in now.usable(each) if name not in [log.node for log in kept]]
-    if not kept or len(left) >= each.min_isr:
-        return
+    kept = _kept(each, failing)
+    refused = [log.node for log in kept if _has_no_role(each, log)]
+    by = _blame(each, kept, failing)
     has_moved = each.changed_us > 0 and now.t_us - each.changed_us < now.stable_us
     circling = [
         log.node
@@ -176,21 +166,59 @@ def _out_of_sync(
         log.node
         for log in kept
         if _has_failed(log)
-        or (led is not None and log.end in led.damages and log.node not in (*circling, *refused))
+        or (
+            led is not None
+            and led.damaged_at(log.end) == log.end
+            and log.node not in (*circling, *refused)
+        )
     ]
+    waiting = [log for log in kept if each.is_reassigned and log.node in each.goal]
+    if waiting:
+        names = ", ".join(log.node for log in waiting)
+        text = f"a reassignment of {each.name} needs {names} in sync, which damage keeps from it"
+        is_certain = any(log.node in surely for log in waiting)
+        yield Impossible("reassignment-stuck", each.name, "", text, by, is_certain)
+    left = [name for name in now.usable(each) if name not in [log.node for log in kept]]
+    if not kept or len(left) >= each.min_isr:
+        return
     thinkable = [name for name in now.thinkable(each) if name not in surely]
     text = (
         f"{each.name} needs {each.min_isr} in sync for acks=all, and only "
         f"{', '.join(left) or 'nobody'} can be, since damage keeps "
         f"{', '.join(log.node for log in kept)} from its end"
     )
-    culprits = [log.culprit for log in (led, *kept) if log is not None and log.damages]
-    culprits += [failing[log.node].culprit for log in kept if log.node in failing]
-    by = tuple(dict.fromkeys(one for one in culprits if one is not None))
     yield Impossible("isr-behind-damage", each.name, "", text, by, len(thinkable) < each.min_isr)
     if circling:
         text = f"{', '.join(circling)} joins the ISR of {each.name} and leaves it again and again"
         yield Impossible("isr-circles", each.name, each.leader or "", text, by, False)
+
+
+def _kept(each: Partition, failing: Mapping[str, Gap]) -> list[Replica]:
+    """Whom damage, anybody's, keeps from the end of the leader's log."""
+    led = each.log(each.leader or "")
+    refused = [log for log in each.logs if log is not led and _has_no_role(each, log)]
+    return [
+        log
+        for log in each.logs
+        if log in refused
+        or (
+            log.role == "follower"
+            and (
+                _has_failed(log)
+                or log.node in failing
+                or (led is not None and 0 <= log.end <= _stop(led, log.end))
+            )
+        )
+    ]
+
+
+def _blame(
+    each: Partition, kept: Sequence[Replica], failing: Mapping[str, Gap]
+) -> tuple[Culprit, ...]:
+    led = each.log(each.leader or "")
+    culprits = [log.culprit for log in (led, *kept) if log is not None and log.damages]
+    culprits += [failing[log.node].culprit for log in kept if log.node in failing]
+    return tuple(dict.fromkeys(one for one in culprits if one is not None))
 
 
 def _stop(led: Replica, offset: int) -> int:

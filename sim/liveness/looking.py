@@ -16,6 +16,8 @@ from attrs import define, field
 from cluster.broker import Broker
 from cluster.config import TopicConfig
 from cluster.consumer import Consumer
+from cluster.message import Message
+from cluster.messages_control import CreateTopicsRequest
 from cluster.metadata import MetadataImage
 from cluster.names import ADMIN, CONTROLLER, TopicIdPartition
 from cluster.producer import Producer
@@ -275,7 +277,19 @@ class Looker:
         machine = self._machine(ADMIN)
         if isinstance(machine, Operator):
             for to, message in machine.waiting():
-                yield Wait(client=ADMIN, what="request", at=to, text=type(message).__name__)
+                name, needs = type(message).__name__, self._needs(message)
+                yield Wait(client=ADMIN, what="request", at=to, text=name, needs=needs)
+
+    def _needs(self, message: Message) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """Of the replicas of each new partition one must be active; of those to be chosen, all."""
+        if not isinstance(message, CreateTopicsRequest):
+            return ()
+        found = []
+        for topic in message.topics:
+            found += [(1, names) for names in topic.assignments]
+            if not topic.assignments:
+                found.append((topic.replication_factor, self.world.config.names))
+        return tuple(found)
 
     def _machine(self, name: str) -> Any:
         process = self.world.host(name).process

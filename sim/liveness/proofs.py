@@ -27,9 +27,10 @@ KINDS: Final[dict[str, str]] = {
     "isr-behind-damage": "damage keeps so many from the end that too few are left for acks=all",
     "isr-circles": "damage makes a follower leave the ISR and join it again, without end",
     "asked-is-gone": "an operator asks a broker that is gone",
+    "asked-for-gone": "an operator asks for replicas on brokers that are gone",
     "min-isr-unreachable": "too few replicas can ever be in sync for acks=all",
     "quarantined": "a log is damaged in a way that cannot be salvaged",
-    "reassignment-stuck": "a replica that a reassignment leads to is gone, or cannot be salvaged",
+    "reassignment-stuck": "a replica that a reassignment leads to is gone, or damage holds it back",
 }
 """By kind: what is proven."""
 
@@ -66,7 +67,7 @@ class Impossible(NamedTuple):
         """Whether it says why this is missing."""
         if self.kind == "no-controller":
             return True
-        if self.kind == "asked-is-gone":
+        if self.kind in ("asked-is-gone", "asked-for-gone"):
             return each.predicate == "operations-ended" and (each.partition, each.node) == (
                 "",
                 self.node,

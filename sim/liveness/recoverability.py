@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sim.liveness.damage_proofs import Gap, gaps, of_damage
 from sim.liveness.predicates import Missing
 from sim.liveness.proofs import KINDS, Impossible
-from sim.liveness.snapshot import Culprit, Node, Partition, Snapshot
+from sim.liveness.snapshot import Culprit, Node, Partition, Snapshot, Wait
 
 __all__ = ["KINDS", "Impossible", "impossible", "unlicensed"]
 
@@ -55,9 +55,39 @@ def _all(now: Snapshot) -> Iterator[Impossible]:
         if node.name in asked and node.is_lost and by is not None:
             text = f"{node.name} answers no operator any more"
             yield Impossible("asked-is-gone", "", node.name, text, (by,), node.is_dead)
+    yield from _asked_for(now)
     found = list(gaps(now))
     for each in now.partitions:
         yield from _of_partition(now, each, found)
+
+
+def _asked_for(now: Snapshot) -> Iterator[Impossible]:
+    """What every open request to one node needs is gone."""
+    waits = [each for each in now.waits if each.what == "request"]
+    for at in dict.fromkeys(each.at for each in waits):
+        gone: dict[str, Node] = {}
+        for wait in waits:
+            if wait.at == at:
+                lacking = _lacking(now, wait)
+                if not lacking:
+                    break
+                gone |= {node.name: node for node in lacking}
+        else:
+            text = f"an operator asks {at} for replicas on {', '.join(gone)}, which cannot come"
+            is_certain = all(node.is_dead for node in gone.values())
+            blame = (node.culprit or node.impaired or _unknown(node) for node in gone.values())
+            yield Impossible(
+                "asked-for-gone", "", at, text, tuple(dict.fromkeys(blame)), is_certain
+            )
+
+
+def _lacking(now: Snapshot, wait: Wait) -> list[Node]:
+    """Whom a request needs active who will never be, where too few are left without them."""
+    for count, names in wait.needs:
+        gone = [node for name in names if (node := now.node(name)).is_lost and node.is_fenced]
+        if len(names) - len(gone) < count:
+            return gone
+    return []
 
 
 def _of_partition(now: Snapshot, each: Partition, found: Sequence[Gap]) -> Iterator[Impossible]:

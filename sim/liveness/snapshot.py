@@ -87,7 +87,7 @@ class Replica:
         failed: event at which its fetcher failed, 0 for never.
         circles: event since which it cuts its log again and again, 0 if it does not.
         culprit: of its damage.
-        damages: offsets, in order, from which a log that is in use cannot be read.
+        damages: from which offset to below which one, in order, a log in use cannot be read.
         torn: those of them at which its file is too short, so that a response with them fails as a
             whole; others reach who reads them, who notices.
         hidden: from which offset to below which one no look-up gets, since a header is damaged.
@@ -108,14 +108,17 @@ class Replica:
     failed: int = 0
     circles: int = 0
     culprit: Culprit | None = None
-    damages: tuple[int, ...] = ()
-    torn: tuple[int, ...] = ()
+    damages: tuple[tuple[int, int], ...] = ()
+    torn: tuple[tuple[int, int], ...] = ()
     hidden: tuple[tuple[int, int], ...] = ()
     refused: int = 0
 
     def damaged_at(self, offset: int = 0) -> int:
-        """Where who reads from an offset gets no further; -1 for nowhere."""
-        return next((each for each in self.damages if each >= offset), -1)
+        """Where who reads from an offset gets no further; -1 for nowhere.
+
+        A position may lie within a batch: a log's start does, and a consumer's.
+        """
+        return next((max(start, offset) for start, end in self.damages if offset < end), -1)
 
     def is_hidden(self, offset: int) -> bool:
         """Whether who asks for an offset gets an error."""
@@ -183,6 +186,7 @@ class Wait:
             -1 where it is not known.
         since: its event, 0 where it is not known.
         text: of a ``request``.
+        needs: how many of whom must be active, for a ``request`` to be answered.
     """
 
     client: str
@@ -192,6 +196,7 @@ class Wait:
     offset: int = -1
     since: int = 0
     text: str = ""
+    needs: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
 @frozen(kw_only=True)

@@ -253,13 +253,13 @@ def test_a_file_that_is_cut_short_is_torn_until_it_is_written_on() -> None:
     led, follower = each.log("b1"), each.log("b2")
     assert led is not None
     assert follower is not None
-    assert (led.damages, led.torn) == ((4,), (4,))
+    assert (led.damages, led.torn) == (((4, 5),), ((4, 5),))
     assert (follower.damages, follower.torn) == ((), ())
     stage.cluster.produce("orders", 1, acks=1, client="p2").wait()
     (each,) = stage.go(0.01).partitions
     led = each.log("b1")
     assert led is not None
-    assert (led.damages, led.torn) == ((4,), ())
+    assert (led.damages, led.torn) == (((4, 5),), ())
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_nobody_finds_what_is_behind_a_damaged_header(
     (each,) = stage.go(0.01).partitions
     led = each.log("b1")
     assert led is not None
-    assert led.damages[0] == 4
+    assert led.damages[0] == (4, 5)
     assert led.hidden[:1] == hidden
 
 

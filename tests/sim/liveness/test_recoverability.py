@@ -16,18 +16,23 @@ POWER = Culprit("b2 lost its power (power)", 60, "cut")
 FULL = Culprit("b3 has ended by itself 3 times", 90)
 CUT = Culprit("a fault (Cut) stays with b1", 31, "gray")
 ASKED = Wait(client="admin", what="request", at="b1", text="DeleteRecordsRequest")
+CREATING = Wait(
+    client="admin", what="request", at="c1", text="CreateTopicsRequest", needs=((1, ("b1", "b2")),)
+)
+SPREADING = evolve(CREATING, needs=((2, ALL),))
+FENCED = lost() | {"is_fenced": True}
 UNFIT: dict[str, Any] = {
     "role": "waiting",
     "leader": None,
     "leader_epoch": -1,
     "refused": 88,
-    "damages": (4,),
+    "damages": ((4, 5),),
     "culprit": BITS,
 }
 # Nothing is committed behind the damage, so whoever cannot get over it may join the ISR.
 CIRCLING: dict[str, Any] = {
     "logs": {
-        "b1": {"damages": (4,), "culprit": BITS, "high_watermark": 4},
+        "b1": {"damages": ((4, 5),), "culprit": BITS, "high_watermark": 4},
         "b2": {"end": 4, "high_watermark": 4},
         "b3": {"end": 4, "high_watermark": 4},
     },
@@ -107,12 +112,12 @@ PROVEN: list[tuple[str, dict[str, Any], list[Culprit]]] = [
     ),
     (
         "leader-damaged",
-        {"logs": {"b1": {"damages": (4,), "culprit": BITS}}, "read_end": 4},
+        {"logs": {"b1": {"damages": ((4, 5),), "culprit": BITS}}, "read_end": 4},
         [BITS],
     ),
     (
         "follower-damaged",
-        {"logs": {"b2": {"damages": (4,), "culprit": BITS, "fetch": "failed"}}},
+        {"logs": {"b2": {"damages": ((4, 5),), "culprit": BITS, "fetch": "failed"}}},
         [BITS],
     ),
     (
@@ -120,8 +125,8 @@ PROVEN: list[tuple[str, dict[str, Any], list[Culprit]]] = [
         {
             "isr": ("b1",),
             "logs": {
-                "b2": {"damages": (4,), "culprit": BITS, "fetch": "failed"},
-                "b3": {"damages": (4,), "culprit": BITS, "fetch": "failed"},
+                "b2": {"damages": ((4, 5),), "culprit": BITS, "fetch": "failed"},
+                "b3": {"damages": ((4, 5),), "culprit": BITS, "fetch": "failed"},
             },
             "probe": "rejected",
         },
@@ -132,7 +137,7 @@ PROVEN: list[tuple[str, dict[str, Any], list[Culprit]]] = [
         {
             "isr": ("b1",),
             "logs": {
-                "b1": {"damages": (4,), "culprit": BITS},
+                "b1": {"damages": ((4, 5),), "culprit": BITS},
                 "b2": {"end": 4},
                 "b3": {"end": 4},
             },
@@ -146,7 +151,7 @@ PROVEN: list[tuple[str, dict[str, Any], list[Culprit]]] = [
         {
             "isr": ("b1",),
             "logs": {
-                "b1": {"damages": (3, 4), "culprit": BITS},
+                "b1": {"damages": ((3, 4), (4, 5)), "culprit": BITS},
                 "b2": {"end": 4},
                 "b3": {"end": 4},
             },
@@ -156,13 +161,16 @@ PROVEN: list[tuple[str, dict[str, Any], list[Culprit]]] = [
     ),
     (
         "leader-damaged",
-        {"logs": {"b1": {"damages": (3, 7), "culprit": BITS}}, "read_end": 7},
+        {"logs": {"b1": {"damages": ((3, 4), (7, 9)), "culprit": BITS}}, "read_end": 7},
         [BITS],
     ),
     # A header is damaged, so nobody finds what is behind it.
     (
         "leader-damaged",
-        {"logs": {"b1": {"damages": (4,), "hidden": ((5, 9),), "culprit": BITS}}, "read_end": 8},
+        {
+            "logs": {"b1": {"damages": ((4, 5),), "hidden": ((5, 9),), "culprit": BITS}},
+            "read_end": 8,
+        },
         [BITS],
     ),
     (
@@ -170,7 +178,7 @@ PROVEN: list[tuple[str, dict[str, Any], list[Culprit]]] = [
         {
             "isr": ("b1",),
             "logs": {
-                "b1": {"damages": (3,), "hidden": ((4, 20),), "culprit": BITS},
+                "b1": {"damages": ((3, 4),), "hidden": ((4, 20),), "culprit": BITS},
                 "b2": {"end": 4},
                 "b3": {"end": 4},
             },
@@ -198,12 +206,32 @@ PROVEN: list[tuple[str, dict[str, Any], list[Culprit]]] = [
         [FULL],
     ),
     (
+        "asked-for-gone",
+        {"nodes": {"b1": FENCED, "b2": FENCED}, "waits": (CREATING, SPREADING)},
+        [CRASH],
+    ),
+    # The position lies within the batch.
+    (
+        "leader-damaged",
+        {"logs": {"b1": {"damages": ((4, 8),), "culprit": BITS}}, "read_end": 5},
+        [BITS],
+    ),
+    (
         "min-isr-unreachable",
         {"isr": ("b3",), "leader": "b3", "nodes": {"b1": lost(), "b2": lost(POWER)}},
         [CRASH, POWER],
     ),
     ("quarantined", {"logs": {"b2": quarantined(is_salvageable=False)}}, [BITS]),
     ("reassignment-stuck", {"adding": ("b3",), "nodes": {"b3": lost()}}, [CRASH]),
+    (
+        "reassignment-stuck",
+        {
+            "isr": ("b1", "b2"),
+            "adding": ("b3",),
+            "logs": {"b1": {"damages": ((4, 8),), "culprit": BITS}, "b3": {"start": 5, "end": 5}},
+        },
+        [BITS],
+    ),
 ]
 
 
@@ -234,14 +262,17 @@ POSSIBLE: list[tuple[str, dict[str, Any]]] = [
     # It is of the core, and will hear of its fall.
     ("zombie-outside", {"leader": "b2", "leader_epoch": 1, "read_end": 4}),
     # The reader is past it, or another has the damage.
-    ("leader-damaged", {"logs": {"b1": {"damages": (4,), "culprit": BITS}}, "read_end": 5}),
-    ("leader-damaged", {"logs": {"b2": {"damages": (4,), "culprit": BITS}}, "read_end": 4}),
+    ("leader-damaged", {"logs": {"b1": {"damages": ((4, 5),), "culprit": BITS}}, "read_end": 5}),
+    ("leader-damaged", {"logs": {"b2": {"damages": ((4, 5),), "culprit": BITS}}, "read_end": 4}),
     # The index has an entry behind the damaged header, or the header is whole.
     (
         "leader-damaged",
-        {"logs": {"b1": {"damages": (4,), "hidden": ((5, 9),), "culprit": BITS}}, "read_end": 9},
+        {
+            "logs": {"b1": {"damages": ((4, 5),), "hidden": ((5, 9),), "culprit": BITS}},
+            "read_end": 9,
+        },
     ),
-    ("leader-damaged", {"logs": {"b1": {"damages": (4,), "culprit": BITS}}, "read_end": 8}),
+    ("leader-damaged", {"logs": {"b1": {"damages": ((4, 5),), "culprit": BITS}}, "read_end": 8}),
     # It has never failed to take its role, has it by now, is sound, or there is none to take.
     ("role-refused", {"isr": ("b1", "b2"), "logs": {"b3": UNFIT | {"refused": 0}}}),
     ("role-refused", {"isr": ("b1", "b2"), "logs": {"b3": UNFIT | {"leader_epoch": 0}}}),
@@ -252,16 +283,16 @@ POSSIBLE: list[tuple[str, dict[str, Any]]] = [
         {"isr": ("b1",), "logs": {"b2": UNFIT, "b3": UNFIT | {"refused": 0}}},
     ),
     # It does not know of the damage, or has failed without any.
-    ("follower-damaged", {"logs": {"b2": {"damages": (4,), "culprit": BITS}}}),
+    ("follower-damaged", {"logs": {"b2": {"damages": ((4, 5),), "culprit": BITS}}}),
     ("follower-damaged", {"logs": {"b2": {"fetch": "failed"}}}),
     # One that is past the damage is enough, whoever else is in sync.
     (
         "isr-behind-damage",
-        {"isr": ("b1",), "logs": {"b1": {"damages": (4,), "culprit": BITS}, "b2": {"end": 4}}},
+        {"isr": ("b1",), "logs": {"b1": {"damages": ((4, 5),), "culprit": BITS}, "b2": {"end": 4}}},
     ),
     (
         "isr-behind-damage",
-        {"logs": {"b1": {"damages": (4,), "culprit": BITS}, "b2": {"end": 4}}},
+        {"logs": {"b1": {"damages": ((4, 5),), "culprit": BITS}, "b2": {"end": 4}}},
     ),
     # What is committed lies behind the damage: they stay out, though they were put out just now.
     (
@@ -270,7 +301,7 @@ POSSIBLE: list[tuple[str, dict[str, Any]]] = [
             "isr": ("b1",),
             "epoch_changed_us": 99_000_000,
             "logs": {
-                "b1": {"damages": (4,), "culprit": BITS},
+                "b1": {"damages": ((4, 5),), "culprit": BITS},
                 "b2": {"end": 4},
                 "b3": {"end": 4},
             },
@@ -286,16 +317,44 @@ POSSIBLE: list[tuple[str, dict[str, Any]]] = [
         {
             "isr": ("b1",),
             "logs": {
-                "b2": {"damages": (4,), "culprit": BITS, "fetch": "failed"},
-                "b3": {"damages": (4,), "culprit": BITS, "fetch": "failed"},
+                "b2": {"damages": ((4, 5),), "culprit": BITS, "fetch": "failed"},
+                "b3": {"damages": ((4, 5),), "culprit": BITS, "fetch": "failed"},
             },
         },
     ),
     ("asked-is-gone", {"nodes": {"b1": {"status": "down", "culprit": CRASH}}, "waits": (ASKED,)}),
     ("asked-is-gone", {"nodes": {"b2": lost()}, "waits": (ASKED,)}),
+    # One of them is left, or comes back, or could be active for all that is known.
+    ("asked-for-gone", {"nodes": {"b1": FENCED}, "waits": (CREATING, SPREADING)}),
+    (
+        "asked-for-gone",
+        {"nodes": {"b1": FENCED, "b2": FENCED | {"is_gone": False}}, "waits": (CREATING,)},
+    ),
+    ("asked-for-gone", {"nodes": {"b1": FENCED, "b2": lost()}, "waits": (CREATING,)}),
+    # Something else is asked for, which nothing is in the way of.
+    (
+        "asked-for-gone",
+        {"nodes": {"b1": FENCED, "b2": FENCED}, "waits": (CREATING, evolve(ASKED, at="c1"))},
+    ),
     ("min-isr-unreachable", {"isr": ("b2", "b3"), "leader": "b2", "nodes": {"b1": lost()}}),
     ("quarantined", {"logs": {"b2": quarantined()}}),
     ("reassignment-stuck", {"adding": ("b3",), "nodes": {"b3": {"status": "down"}}}),
+    # It is past the damage, or is on its way out.
+    (
+        "reassignment-stuck",
+        {
+            "adding": ("b3",),
+            "logs": {"b1": {"damages": ((4, 8),), "culprit": BITS}, "b3": {"end": 8}},
+        },
+    ),
+    (
+        "reassignment-stuck",
+        {
+            "adding": ("b3",),
+            "removing": ("b2",),
+            "logs": {"b1": {"damages": ((4, 8),), "culprit": BITS}, "b2": {"end": 4}},
+        },
+    ),
 ]
 
 
@@ -439,7 +498,7 @@ def test_what_rests_on_the_dead_is_certain() -> None:
 
 
 def test_who_has_no_role_may_have_one_yet() -> None:
-    led: dict[str, Any] = {"damages": (4,), "culprit": BITS}
+    led: dict[str, Any] = {"damages": ((4, 5),), "culprit": BITS}
     unfit = UNFIT | {"end": 4}
     now = snapshot(isr=("b1",), logs={"b1": led, "b2": unfit, "b3": unfit}, probe="rejected")
     (proof,) = proofs(now, "isr-behind-damage")
@@ -448,7 +507,7 @@ def test_who_has_no_role_may_have_one_yet() -> None:
 
 @pytest.mark.parametrize(("end", "is_certain"), [(4, True), (3, False)])
 def test_who_is_not_yet_at_the_damage_may_still_get_on(end: int, is_certain: bool) -> None:
-    logs: dict[str, Any] = {"b1": {"damages": (4,), "culprit": BITS}, "b2": {"end": end}}
+    logs: dict[str, Any] = {"b1": {"damages": ((4, 5),), "culprit": BITS}, "b2": {"end": end}}
     (proof,) = proofs(snapshot(logs=logs), "leader-damaged")
     assert (proof.node, proof.is_certain) == ("b2", is_certain)
 
@@ -484,7 +543,7 @@ def with_gap(
     changes: dict[str, Any] | None = None, waits: tuple[Wait, ...] = (), **of_other: Any
 ) -> Snapshot:
     """Where b1 leads, ``other-0`` is torn at offset 4; the reader is at 2 of ``orders-0``."""
-    torn: dict[str, Any] = {"damages": (4,), "torn": (4,), "culprit": BITS}
+    torn: dict[str, Any] = {"damages": ((4, 5),), "torn": ((4, 5),), "culprit": BITS}
     other: dict[str, Any] = {"name": "other-0", "read_end": 4, "logs": {"b1": torn}} | of_other
     own: dict[str, Any] = {"read_end": 2, "waits": waits} | (changes or {})
     now = snapshot(**own)
@@ -518,24 +577,24 @@ def test_a_gap_in_one_partition_stops_the_reader_of_another() -> None:
                 "b2": {
                     "role": "leader",
                     "leader": None,
-                    "damages": (4,),
-                    "torn": (4,),
+                    "damages": ((4, 5),),
+                    "torn": ((4, 5),),
                     "culprit": BITS,
                 },
             },
         },
         # The torn log is not the leader's.
-        {"logs": {"b2": {"damages": (4,), "torn": (4,), "culprit": BITS}}},
+        {"logs": {"b2": {"damages": ((4, 5),), "torn": ((4, 5),), "culprit": BITS}}},
         # The reader is past it, does not know where to begin, or does not read there.
         {"read_end": 5},
         {"read_end": -1},
         {"read_end": None},
         # Its bytes are there, and others than they were: that is one partition's error.
-        {"logs": {"b1": {"damages": (4,), "culprit": BITS}}},
+        {"logs": {"b1": {"damages": ((4, 5),), "culprit": BITS}}},
         # Nobody serves it.
         {
             "logs": {
-                "b1": {"role": "waiting", "damages": (4,), "torn": (4,), "culprit": BITS},
+                "b1": {"role": "waiting", "damages": ((4, 5),), "torn": ((4, 5),), "culprit": BITS},
             }
         },
     ],
@@ -562,7 +621,7 @@ def test_a_gap_that_is_not_asked_for_in_the_same_request_stops_nobody(
 def test_a_gap_stops_the_follower_that_asks_for_it(
     b3_there: dict[str, Any], *, is_stopped: bool
 ) -> None:
-    torn: dict[str, Any] = {"damages": (4,), "torn": (4,), "culprit": BITS}
+    torn: dict[str, Any] = {"damages": ((4, 5),), "torn": ((4, 5),), "culprit": BITS}
     now = with_gap(
         {"read_end": 10, "isr": ("b1",), "logs": {"b2": {"end": 7}, "b3": {"end": 7}}},
         read_end=10,
@@ -585,7 +644,7 @@ def test_a_gap_stops_a_consumer_of_both_and_no_consumer_of_one() -> None:
 
 
 def test_writes_wait_for_ever_for_followers_that_get_no_answers() -> None:
-    torn: dict[str, Any] = {"damages": (4,), "torn": (4,), "culprit": BITS}
+    torn: dict[str, Any] = {"damages": ((4, 5),), "torn": ((4, 5),), "culprit": BITS}
     behind: dict[str, Any] = {"b2": {"end": 4}, "b3": {"end": 4}}
     now = with_gap(
         {"read_end": 10, "isr": ("b1",), "probe": "rejected"}, logs={"b1": torn, **behind}
