@@ -103,6 +103,11 @@ class Network:
         """How often an active rule has had an effect."""
         return self._active(rule_id).strikes
 
+    @property
+    def garbled(self) -> frozenset[int]:
+        """The events at which bits were flipped in what its receiver could still read."""
+        return frozenset(self._strikes.garbled)
+
     def _link(self, src: str, dst: str) -> Link:
         link = self._links.get((src, dst))
         if link is not None:

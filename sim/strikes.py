@@ -5,7 +5,7 @@ Left out: what a reset means for the connection (``sim.network``).
 
 from __future__ import annotations
 
-from attrs import define
+from attrs import define, field
 
 from cluster.messages import MESSAGES
 from cluster.wire import MalformedMessage
@@ -31,10 +31,15 @@ def flip(data: bytes, positions: list[int]) -> bytes:
 
 @define(eq=False)
 class Strikes:
-    """See the module."""
+    """See the module.
+
+    Attributes:
+        garbled: the events at which bits were flipped in what its receiver could still read.
+    """
 
     _draws: Draws
     _launcher: Launcher
+    garbled: set[int] = field(factory=set)
 
     def strike(self, link: Link, frame: Frame) -> Struck | None:
         """Let the rules of a link strike a frame; it may be another message then."""
@@ -88,5 +93,6 @@ class Strikes:
         if message is None:
             self._launcher.drop(link, frame, link.dst, "unreadable", active, event)
             return event, active, None
+        self.garbled.add(event)
         frame.message, frame.event = message, event
         return None

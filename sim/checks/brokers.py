@@ -269,7 +269,7 @@ class BrokerWatch(CopyWatch):
             for place in self.places.values():
                 look_at_leader(self.scene, self.scene.ledger(place.partition), number)
         if notes is not None:
-            self._read_notes(notes)
+            self._read_notes(notes, task)
         if replies is not None:
             for to, answer in replies:
                 self.answers.check(broker, self.places, to, answer, self._epochs, number)
@@ -299,7 +299,7 @@ class BrokerWatch(CopyWatch):
             self._meet(broker)
         return list(broker.core.replicas)
 
-    def _read_notes(self, notes: list[Noted]) -> None:
+    def _read_notes(self, notes: list[Noted], task: Task) -> None:
         scene = self.scene
         for event, kind, args in notes:
             place = self.files.by_directory.get(args["partition"])
@@ -318,7 +318,11 @@ class BrokerWatch(CopyWatch):
                 truncation_floor.check(scene, ledger, place, args, event)
                 livelock.note_truncation(scene, ledger, place, args, event)
             elif kind == "replica-failed":
-                scene.failures[str(place.partition), self.node] = event
+                key = str(place.partition), self.node
+                scene.failures[key] = event
+                scene.misled[key] = max(
+                    scene.world.network.garbled.intersection(task.cause), default=0
+                )
             elif kind == "role-error":
                 scene.refusals[str(place.partition), self.node] = event
 

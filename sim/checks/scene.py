@@ -52,6 +52,7 @@ class Scene:
         ends: how and at which event each node's newest process ended.
         damages: at which event each node's files were last changed behind its back.
         failures: at which event a replica's fetcher failed, by partition and node.
+        misled: where that was by an answer that was garbled on its way, its event.
         refusals: at which event a replica last failed to take its role, by partition and node.
     """
 
@@ -74,6 +75,7 @@ class Scene:
         self.ends: dict[str, tuple[str, int]] = {}
         self.damages: dict[str, int] = {}
         self.failures: dict[tuple[str, str], int] = {}
+        self.misled: dict[tuple[str, str], int] = {}
         self.refusals: dict[tuple[str, str], int] = {}
 
     def ledger(self, partition: TopicIdPartition) -> Ledger:

@@ -1,5 +1,7 @@
 """What damage proves that its process does not know of: who is behind it gets no further.
 
+So it is with who has failed on an answer that was garbled on its way.
+
 A leader that runs does not read its own log, so nothing makes it notice. Whoever asks it for such
 bytes, or for others in the same request, gets an error, or nothing.
 
@@ -117,10 +119,15 @@ def _failing_answers(
 def _damaged_followers(each: Partition) -> Iterator[Impossible]:
     """A log that has failed is offline until it is opened anew, and nothing makes it do that."""
     for log in each.logs:
-        if _has_failed(log):
+        if not _has_failed(log):
+            continue
+        by = () if log.culprit is None else (log.culprit,)
+        if log.damages:
             text = f"{log.node} cannot read offset {log.damaged_at()} of its own log of {each.name}"
-            by = () if log.culprit is None else (log.culprit,)
             yield Impossible("follower-damaged", each.name, log.node, text, by)
+        else:
+            text = f"the fetcher of {log.node} has failed for {each.name} (#{log.failed})"
+            yield Impossible("follower-misled", each.name, log.node, text, by)
 
 
 def _refused_roles(each: Partition) -> Iterator[Impossible]:
@@ -216,7 +223,7 @@ def _blame(
     each: Partition, kept: Sequence[Replica], failing: Mapping[str, Gap]
 ) -> tuple[Culprit, ...]:
     led = each.log(each.leader or "")
-    culprits = [log.culprit for log in (led, *kept) if log is not None and log.damages]
+    culprits = [log.culprit for log in (led, *kept) if log is not None]
     culprits += [failing[log.node].culprit for log in kept if log.node in failing]
     return tuple(dict.fromkeys(one for one in culprits if one is not None))
 
@@ -227,4 +234,5 @@ def _stop(led: Replica, offset: int) -> int:
 
 
 def _has_failed(log: Replica) -> bool:
-    return log.role == "follower" and log.fetch == "failed" and bool(log.damages)
+    is_hopeless = bool(log.damages) or log.misled > 0
+    return log.role == "follower" and log.fetch == "failed" and is_hopeless

@@ -217,6 +217,10 @@ class Looker:
                 culprit=self._damage(name, place),
             )
         damages = () if place is None else place.damages
+        misled = self.judge.scene.misled.get((str(where), name), 0)
+        culprit = self._damage(name, place) if damages else None
+        if culprit is None and misled:
+            culprit = Culprit(f"an answer to {name} was garbled on its way", misled)
         return Replica(
             node=name,
             role=role.name,
@@ -224,7 +228,7 @@ class Looker:
             torn=() if place is None else place.mirror.torn(),
             hidden=() if place is None else place.mirror.hidden(log),
             refused=self.judge.scene.refusals.get((str(where), name), 0),
-            culprit=self._damage(name, place) if damages else None,
+            culprit=culprit,
             leader=role.leader if isinstance(role, Follower) else None,
             leader_epoch=replica.leader_epoch,
             start=log.log_start_offset,
@@ -233,6 +237,7 @@ class Looker:
             fetch=str(self._shown(name).get(f"{where}/fetch_state", "")),
             is_same=self._is_same(place, self._place(record.leader, where)),
             failed=self.judge.scene.failures.get((str(where), name), 0),
+            misled=misled,
             circles=livelock.circles(self.judge.scene, str(where), name),
         )
 

@@ -23,6 +23,7 @@ KINDS: Final[dict[str, str]] = {
     "leader-damaged": "a leader has bytes that nobody can read, and does not know",
     "answers-fail": "a leader fails to answer, since it has to for a file that was cut short, too",
     "follower-damaged": "a follower has failed on bytes of its own that nobody can read",
+    "follower-misled": "a follower has failed on an answer that was garbled on its way",
     "role-refused": "a replica cannot take its role, since bytes of its log cannot be read",
     "isr-behind-damage": "damage keeps so many from the end that too few are left for acks=all",
     "isr-circles": "damage makes a follower leave the ISR and join it again, without end",
@@ -90,7 +91,7 @@ class Impossible(NamedTuple):
             return each.predicate == "epochs-stable" or is_held
         if self.kind == "role-refused":
             return not self.node or (each.node == self.node and each.predicate in _OF_FAILED)
-        if self.kind == "follower-damaged":
+        if self.kind in ("follower-damaged", "follower-misled"):
             return each.node == self.node and each.predicate in _OF_FAILED
         if self.kind == "quarantined":
             return each.predicate == "replicas-sound" and each.node == self.node

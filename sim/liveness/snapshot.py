@@ -85,8 +85,9 @@ class Replica:
         error: why it is quarantined.
         is_salvageable: its good prefix may be kept, once nobody counts on it.
         failed: event at which its fetcher failed, 0 for never.
+        misled: where that was by an answer that was garbled on its way, its event; 0 if it was not.
         circles: event since which it cuts its log again and again, 0 if it does not.
-        culprit: of its damage.
+        culprit: of its damage, or of what has misled it.
         damages: from which offset to below which one, in order, a log in use cannot be read.
         torn: those of them at which its file is too short, so that a response with them fails as a
             whole; others reach who reads them, who notices.
@@ -106,6 +107,7 @@ class Replica:
     error: str = ""
     is_salvageable: bool = True
     failed: int = 0
+    misled: int = 0
     circles: int = 0
     culprit: Culprit | None = None
     damages: tuple[tuple[int, int], ...] = ()

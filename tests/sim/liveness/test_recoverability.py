@@ -14,6 +14,7 @@ from tests.sim.liveness.plain import ALL, BITS, CRASH, lost, quarantined, snapsh
 
 POWER = Culprit("b2 lost its power (power)", 60, "cut")
 FULL = Culprit("b3 has ended by itself 3 times", 90)
+GARBLED = Culprit("an answer to b2 was garbled on its way", 61)
 CUT = Culprit("a fault (Cut) stays with b1", 31, "gray")
 ASKED = Wait(client="admin", what="request", at="b1", text="DeleteRecordsRequest")
 CREATING = Wait(
@@ -191,6 +192,23 @@ PROVEN: list[tuple[str, dict[str, Any], list[Culprit]]] = [
         {"isr": ("b1",), "logs": {"b2": UNFIT, "b3": UNFIT}, "probe": "rejected"},
         [BITS],
     ),
+    (
+        "follower-misled",
+        {"logs": {"b2": {"misled": 61, "culprit": GARBLED, "fetch": "failed"}}},
+        [GARBLED],
+    ),
+    (
+        "isr-behind-damage",
+        {
+            "isr": ("b1",),
+            "logs": {
+                "b2": {"misled": 61, "culprit": GARBLED, "fetch": "failed"},
+                "b3": {"damages": ((4, 5),), "culprit": BITS, "fetch": "failed"},
+            },
+            "probe": "rejected",
+        },
+        [GARBLED, BITS],
+    ),
     ("role-refused", {"isr": ("b1", "b2"), "logs": {"b3": UNFIT}}, [BITS]),
     ("role-refused", {"is_led": False, "logs": {"b1": UNFIT}}, [BITS]),
     ("isr-behind-damage", {**CIRCLING, "isr": ("b1",)}, [BITS]),
@@ -285,6 +303,9 @@ POSSIBLE: list[tuple[str, dict[str, Any]]] = [
     # It does not know of the damage, or has failed without any.
     ("follower-damaged", {"logs": {"b2": {"damages": ((4, 5),), "culprit": BITS}}}),
     ("follower-damaged", {"logs": {"b2": {"fetch": "failed"}}}),
+    # It has not failed, or is in use again, or nothing was garbled.
+    ("follower-misled", {"logs": {"b2": {"misled": 61, "culprit": GARBLED}}}),
+    ("follower-misled", {"logs": {"b2": {"fetch": "failed"}}}),
     # One that is past the damage is enough, whoever else is in sync.
     (
         "isr-behind-damage",
