@@ -34,6 +34,7 @@ from sim.checks import (
     epoch_cache_matches_log,
     epoch_fencing,
     epoch_prefix,
+    held_back,
     idempotence,
     leader_hw_monotonic,
     livelock,
@@ -337,12 +338,12 @@ class BrokerWatch(CopyWatch):
             self._see(place, replica)
             return
         was = place.high_watermark, place.start, place.role, place.state, place.isr
-        start, end = log.log_start_offset, log.leo
+        start, end, was_end = log.log_start_offset, log.leo, place.end
         if (
             not mirror.has_changed
             and not mirror.is_stale
             and replica.high_watermark == was[0]
-            and end == place.end
+            and end == was_end
             and start == was[1]
             and role is was[2]
             and replica.state is was[3]
@@ -383,6 +384,8 @@ class BrokerWatch(CopyWatch):
             look_at_leader(scene, ledger, event)
         elif has_risen and place.isr is not None:
             look_at_rise(scene, ledger, place, event)
+        if place.isr is not None and (place.isr is not was[4] or end > was_end):
+            held_back.check(scene, place, event)
         if has_risen or is_cut:
             # Behind that: whom an unclean election has left behind may differ.
             committed_log_matching.check(scene, ledger, place, event)

@@ -126,6 +126,36 @@ def test_a_replica_that_was_cut_off_until_now_has_time_to_catch_up() -> None:
     assert stage.world.view().isr("orders") == ("b1", "b2", "b3")
 
 
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_shrink_that_commits_and_lets_nothing_rise(is_on: bool) -> None:
+    stage = Stage(guards={"hw_rises_on_isr_commit": is_on})
+    cut_off(stage, "b3")
+    stage.cluster.produce("orders", 1)
+    stage.world.run_for(60 * SECOND_US)
+    assert stage.world.view().isr("orders") == ("b1", "b2")
+    if is_on:
+        assert not stage.judge.violations
+        return
+    found = stage.found("progress")
+    assert (found.number, found.kind) == ("I12", "held-back")
+    assert (found.evidence["high_watermark"], found.evidence["bound"]) == (5, 6)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_fenced_follower_that_holds_the_high_watermark_back(is_on: bool) -> None:
+    stage = Stage(guards={"eligible_outsiders_only": is_on})
+    stage.world.crash("b3")
+    stage.cluster.produce("orders", 1)
+    stage.world.run_for(20 * SECOND_US)
+    assert stage.world.view().isr("orders") == ("b1", "b2")
+    if is_on:
+        assert not stage.judge.violations
+        return
+    found = stage.found("progress")
+    assert (found.number, found.kind) == ("I12", "held-back")
+    assert found.evidence["isr"] == ["b1", "b2"]
+
+
 def test_an_acknowledgement_that_waits_for_nobody() -> None:
     stage = Stage(guards={"ack_waits_for_hw": False}, records=0)
     cut_off(stage, "b1")
