@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from cluster.broker import Broker
-from cluster.effects import Note, Reply
+from cluster.effects import Note, Reply, Yield
 from cluster.messages_data import (
     DeleteRecordsRequest,
     FetchRequest,
@@ -104,6 +104,8 @@ class BrokerWatch(CopyWatch):
         self.answers = Answers(scene, node)
         self.files = FileWatch(disk)
         self._epochs: dict[TopicIdPartition, int] = {}
+        # Whether the newest handler was stopped at a failpoint.
+        self._has_stopped = False
 
     # Life --------------------------------------------------------------------------------------
 
@@ -229,6 +231,7 @@ class BrokerWatch(CopyWatch):
         notes: list[Noted] | None = None
         replies: list[tuple[str, Any]] | None = None
         event = number
+        self._has_stopped = False
         for effect in effects:
             kind = effect.__class__
             if kind is Note:
@@ -239,6 +242,8 @@ class BrokerWatch(CopyWatch):
                     notes.append((event, effect.kind, dict(effect.args)))
             elif kind is Strike or (kind is DiskCall and effect.is_told):
                 event += 1
+            elif kind is Yield:
+                self._has_stopped = True
             elif kind is Reply and effect.message.__class__ in _ANSWERS:
                 if replies is None:
                     replies = []
@@ -384,7 +389,8 @@ class BrokerWatch(CopyWatch):
             look_at_leader(scene, ledger, event)
         elif has_risen and place.isr is not None:
             look_at_rise(scene, ledger, place, event)
-        if place.isr is not None and (place.isr is not was[4] or end > was_end):
+        has_grown = place.isr is not was[4] or end > was_end
+        if place.isr is not None and has_grown and not self._has_stopped:
             held_back.check(scene, place, event)
         if has_risen or is_cut:
             # Behind that: whom an unclean election has left behind may differ.
@@ -437,6 +443,7 @@ class BrokerWatch(CopyWatch):
                 for pair, end in ledger.settled.items()
             }
             epoch_cache_matches_log.check(scene, ledger, place, log, event)
+            idempotence.check_memory(scene, ledger, place, log, event)
             if place is scene.legitimate_leader(ledger):
                 committed_durability.check(scene, ledger, place, event)
         if added:
@@ -454,6 +461,7 @@ class BrokerWatch(CopyWatch):
         offset_order.check(scene, ledger, place, log, event)
         epoch_cache_matches_log.check(scene, ledger, place, log, event)
         recovery_sound.check_claim(scene, place, log, event)
+        idempotence.check_memory(scene, ledger, place, log, event)
         self._deep(place, event)
 
     def _deep(self, place: Place, event: int) -> None:

@@ -1,9 +1,9 @@
 """I15: of one producer and epoch no sequence is in a log twice, and none is skipped.
 
 Every batch is judged once, when the first log takes it, against the batch of its producer before
-it; and where one is called out of order, it must not be the last that the log has of its producer:
-that is asked again, and has its place. Left out: compacted topics, and producers that were silent
-once a broker has forgotten any.
+it. Where one is called out of order, it must not be the last that the log has of its producer: that
+is asked again, and has its place. And what a log remembers of a producer, when it is opened or cut,
+it has. Left out: compacted topics, and producers that were silent once a broker has forgotten any.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from sim.checks.ledger import Ledger, Place
 from sim.checks.scene import Scene
 from storage.errors import CorruptBatch
 from storage.mkb1_header import peek_header
+from storage.partition_log import PartitionLog
 
-__all__ = ["check", "check_refused"]
+__all__ = ["check", "check_memory", "check_refused"]
 
 CHECK = "idempotence"
 SEQUENCES = 1 << 31
@@ -80,6 +81,34 @@ def check_refused(scene: Scene, ledger: Ledger, place: Place, frame: bytes, even
             offset=last.base,
             sequence=asked.base_sequence,
         )
+
+
+def check_memory(scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, event: int) -> None:
+    """A log knows its producers anew: of each, the last batch that it remembers is there."""
+    if ledger.is_compacted or not log.producers:
+        return
+    mirror = place.mirror
+    for producer, entry in log.producers.items():
+        known = entry.batches[-1] if entry.batches else None
+        if known is None or known.base_offset < place.start:
+            continue
+        batch = mirror.at(known.base_offset)
+        if batch is not None and batch.base in mirror.damaged:
+            continue
+        wanted = known.base_offset, (producer, entry.producer_epoch, known.first_sequence)
+        if batch is None or (batch.base, batch.producer) != wanted:
+            scene.report(
+                CHECK,
+                ledger.partition,
+                "false-memory",
+                event,
+                f"{place.node} remembers sequence {known.first_sequence} of producer {producer}, "
+                f"epoch {entry.producer_epoch}, at offset {known.base_offset}, where it has "
+                f"{batch or 'nothing'}",
+                node=place.node,
+                offset=known.base_offset,
+                sequence=known.first_sequence,
+            )
 
 
 def _previous(batch: Batch, start: int) -> Batch | None:
