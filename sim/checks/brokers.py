@@ -389,9 +389,10 @@ class BrokerWatch(CopyWatch):
             look_at_leader(scene, ledger, event)
         elif has_risen and place.isr is not None:
             look_at_rise(scene, ledger, place, event)
-        has_grown = place.isr is not was[4] or end > was_end
-        if place.isr is not None and has_grown and not self._has_stopped:
-            held_back.check(scene, place, event)
+        isr = place.isr
+        if isr is not None and not self._has_stopped:
+            if end > was_end or (isr is not was[4] and not isr.is_pending):
+                held_back.check(scene, place, event)
         if has_risen or is_cut:
             # Behind that: whom an unclean election has left behind may differ.
             committed_log_matching.check(scene, ledger, place, event)

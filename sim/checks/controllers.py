@@ -12,15 +12,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster.controller import Controller
-from cluster.effects import Note
+from cluster.effects import Note, Reply
+from cluster.errors import ErrorCode
 from cluster.messages_control import (
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     ElectionType,
     ElectLeadersRequest,
 )
-from cluster.names import TopicIdPartition
+from cluster.names import CONTROLLER, NO_BROKER_EPOCH, TopicIdPartition
 from cluster.records import BrokerRecord, PartitionRecord
 from sim.checks import epoch_fencing, isr_well_formed, one_leader_per_epoch
 from sim.checks.leaders import look_at_leader
@@ -45,11 +47,14 @@ class ControllerWatch:
         self._decided: dict[TopicIdPartition, PartitionRecord] = {}
         self._brokers: dict[str, BrokerRecord] = {}
         self._committed: dict[str, BrokerRecord] = {}
+        self._heard_us: dict[str, int] = {}
+        self._old_heartbeats: dict[tuple[str, int], tuple[BrokerHeartbeatRequest, int]] = {}
         self._min_isrs: dict[TopicIdPartition, int] = {}
 
     def handled(self, controller: Controller, number: int, task: Task, effects: Any) -> None:
         """A handler has run."""
         event = number
+        self._note_contact(task)
         for effect in effects:
             if isinstance(effect, Note):
                 event += 1
@@ -59,6 +64,8 @@ class ControllerWatch:
                     self._note_registration(dict(effect.args), event)
             elif isinstance(effect, Strike) or (isinstance(effect, DiskCall) and effect.is_told):
                 event += 1
+            elif isinstance(effect, Reply) and isinstance(effect.message, BrokerHeartbeatResponse):
+                self._check_heartbeat(effect.to, effect.message, number)
         if not controller.is_running:
             return
         scene, decided = self.scene, controller.image
@@ -101,9 +108,45 @@ class ControllerWatch:
         message = task.values[1]
         if isinstance(message, AlterPartitionRequest):
             epoch_fencing.check_proposal(self.scene, controller, message, self._decided, event)
+
+    # Lives of brokers --------------------------------------------------------------------------
+
+    def _note_contact(self, task: Task) -> None:
+        """A broker says something, before its registration changes."""
+        message: Any = task.values[1] if task.handler == "on_message" else None
+        if task.kind is Kind.START:
+            # Who is not fenced has a whole session from now on.
+            self._heard_us = dict.fromkeys(self._brokers, self._now_us())
+            self._old_heartbeats.clear()
         elif isinstance(message, BrokerHeartbeatRequest):
             known = self._brokers.get(message.broker_id)
-            epoch_fencing.check_heartbeat(self.scene, controller, message, known, event)
+            if known is None:
+                return
+            if message.broker_epoch == known.broker_epoch:
+                self._heard_us[message.broker_id] = self._now_us()
+            elif NO_BROKER_EPOCH < message.broker_epoch < known.broker_epoch:
+                key = task.values[0], message.correlation_id
+                self._old_heartbeats[key] = message, known.broker_epoch
+
+    def _check_heartbeat(self, to: str, answer: BrokerHeartbeatResponse, event: int) -> None:
+        old = self._old_heartbeats.pop((to, answer.correlation_id), None)
+        if old is not None and answer.error_code is ErrorCode.NONE:
+            epoch_fencing.report_heartbeat(self.scene, *old, event)
+
+    def _check_registration(self, node: str, event: int) -> None:
+        """Another life of a broker was let in."""
+        known, heard_us = self._brokers.get(node), self._heard_us.get(node)
+        session_us = self.scene.world.config.controller.broker_session_timeout_ms * 1_000
+        if known is not None and not known.is_fenced and heard_us is not None:
+            left_us = heard_us + session_us - self._now_us()
+            if left_us > 0:
+                one_leader_per_epoch.report_registration(self.scene, node, left_us, event)
+        self._heard_us[node] = self._now_us()
+
+    def _now_us(self) -> int:
+        """What the controller's clock for sessions shows."""
+        world = self.scene.world
+        return world.hosts[CONTROLLER].clock.now(world.now_us).mono_us
 
     def _change(self, before: PartitionRecord | None, record: PartitionRecord, event: int) -> None:
         scene = self.scene
@@ -195,6 +238,7 @@ class ControllerWatch:
     def _note_registration(self, args: dict[str, Any], event: int) -> None:
         """A broker is back, and says whether it shut down cleanly."""
         scene, node = self.scene, args["broker"]
+        self._check_registration(node, event)
         if args["clean"]:
             return
         for partition, record in self._decided.items():

@@ -1,9 +1,10 @@
 """I20: what is of an older epoch than its receiver knows has no effect.
 
 Looked at are fetches and epoch queries at leaders (leader epoch; of fetches also the broker epoch),
-responses at followers, proposals of an ISR and heartbeats at the controller. Requests that name no
-epoch (-1) are left out, and so are produce requests, which carry none. A fetch of a fenced broker's
-earlier life is served by right, and gives no eligibility (PROTOCOL A4.6).
+responses at followers, proposals of an ISR and heartbeats at the controller. A follower whose log
+has records says under which epoch it has the last of them, unless it truncates by asking. Requests
+that name no leader epoch (-1) are left out, and so are produce requests, which carry none. A fetch
+of a fenced broker's earlier life is served by right, and gives no eligibility (PROTOCOL A4.6).
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from cluster.messages_data import (
 )
 from cluster.metadata import MetadataImage
 from cluster.names import NO_BROKER_EPOCH, NO_EPOCH, TopicIdPartition
-from cluster.records import BrokerRecord, PartitionRecord
+from cluster.records import PartitionRecord
+from cluster.truncation import TruncationMode
+from sim.checks import truncation_floor
 from sim.checks.history import Batch
 from sim.checks.ledger import Place
 from sim.checks.scene import Scene
 
-__all__ = ["check_answer", "check_heartbeat", "check_proposal", "check_response"]
+__all__ = ["check_answer", "check_proposal", "check_response", "report_heartbeat"]
 
 CHECK = "epoch-fencing"
 
@@ -62,6 +65,11 @@ def check_answer(
                 own=own,
             )
     if isinstance(asked, FetchRequest) and asked.replica_id != CONSUMER:
+        offsets = {each.partition: each.fetch_offset for each in asked.partitions}
+        for result in answer.partitions if isinstance(answer, FetchResponse) else ():
+            truncation_floor.check_told(scene, node, src, offsets, result, event)
+        if scene.world.config.broker.truncation is TruncationMode.FETCH:
+            _check_last_fetched(scene, asked, answer, event)
         known = image.brokers.get(asked.replica_id)
         is_old = known is not None and NO_BROKER_EPOCH < asked.replica_epoch < known.broker_epoch
         if known is not None and is_old and not known.is_fenced:
@@ -79,6 +87,29 @@ def check_answer(
                     epoch=asked.replica_epoch,
                     known=known.broker_epoch,
                 )
+
+
+def _check_last_fetched(scene: Scene, asked: FetchRequest, answer: Answered, event: int) -> None:
+    served = {each.partition for each in answer.partitions if each.error_code is ErrorCode.NONE}
+    for each in asked.partitions:
+        if each.last_fetched_epoch != NO_EPOCH or each.partition not in served:
+            continue
+        place = scene.ledger(each.partition).places.get(asked.replica_id)
+        last = None if place is None else place.mirror.last_before(each.fetch_offset)
+        if place is None or last is None:
+            continue
+        if last.next == each.fetch_offset > place.start:
+            scene.report(
+                CHECK,
+                each.partition,
+                "asks-without-epoch",
+                event,
+                f"{asked.replica_id} asks for offset {each.fetch_offset}, and does not say that it "
+                f"has {last} in front of that",
+                node=asked.replica_id,
+                offset=each.fetch_offset,
+                epoch=last.epoch,
+            )
 
 
 def check_response(
@@ -141,26 +172,16 @@ def check_proposal(
         )
 
 
-def check_heartbeat(
-    scene: Scene,
-    controller: Controller,
-    message: BrokerHeartbeatRequest,
-    before: BrokerRecord | None,
-    event: int,
-) -> None:
-    """The controller has handled a heartbeat."""
-    record = controller.image.brokers.get(message.broker_id)
-    if record is None or before is None or record is before:
-        return
-    if NO_BROKER_EPOCH < message.broker_epoch < before.broker_epoch:
-        scene.report(
-            CHECK,
-            None,
-            "old-heartbeat",
-            event,
-            f"a heartbeat of {message.broker_id} from broker epoch {message.broker_epoch} changes "
-            f"its state, where {before.broker_epoch} is registered",
-            broker=message.broker_id,
-            epoch=message.broker_epoch,
-            known=before.broker_epoch,
-        )
+def report_heartbeat(scene: Scene, message: BrokerHeartbeatRequest, known: int, event: int) -> None:
+    """The controller has taken the heartbeat of an earlier life than ``known``, a broker epoch."""
+    scene.report(
+        CHECK,
+        None,
+        "old-heartbeat",
+        event,
+        f"a heartbeat of {message.broker_id} from broker epoch {message.broker_epoch} counts, and "
+        f"{known} is registered",
+        broker=message.broker_id,
+        epoch=message.broker_epoch,
+        known=known,
+    )

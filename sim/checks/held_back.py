@@ -1,6 +1,6 @@
 """I12: nothing that does not count holds a leader's high watermark back.
 
-Behind an append and a change of its ISR a leader's high watermark is as high as its synced log and
+Behind an append and a settled change of its ISR a leader's high watermark is as high as its log and
 all who count allow: members of the maximal ISR, and caught-up followers that may join (A5).
 
 Left out: leaders with too few in sync, whose high watermark is frozen, and moments at which nothing

@@ -1,5 +1,7 @@
 """I7: one broker appends under an epoch, and the controller's epochs only grow.
 
+No life of a broker is registered while the session of the one before lasts.
+
 A broker that was started anew is another one. Nothing is left out of it.
 """
 
@@ -10,7 +12,7 @@ from cluster.records import PartitionRecord
 from sim.checks.ledger import Ledger, Place
 from sim.checks.scene import Scene
 
-__all__ = ["check_append", "check_memory", "check_record"]
+__all__ = ["check_append", "check_memory", "check_record", "report_registration"]
 
 CHECK = "one-leader-per-epoch"
 
@@ -72,3 +74,17 @@ def check_memory(scene: Scene, image: MetadataImage, told_end: int, event: int) 
                 told=told.partition_epoch,
                 known=epoch,
             )
+
+
+def report_registration(scene: Scene, node: str, left_us: int, event: int) -> None:
+    """Another life of a broker was registered ``left_us`` before the session of one has ended."""
+    scene.report(
+        CHECK,
+        None,
+        "registered-twice",
+        event,
+        f"another life of {node} is registered while the one before has {left_us} us of its "
+        f"session left",
+        broker=node,
+        left_us=left_us,
+    )

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cluster.messages_data import FetchPartitionResult
+from cluster.names import TopicIdPartition
 from sim.checks.ledger import DISK_LOSSES, Ledger, Place
 from sim.checks.scene import Scene
 
-__all__ = ["check", "check_vanished"]
+__all__ = ["check", "check_told", "check_vanished"]
 
 CHECK = "truncation-floor"
 
@@ -54,6 +56,34 @@ def check(scene: Scene, ledger: Ledger, place: Place, args: Mapping[str, Any], e
             offset=offset,
             log_end=before,
             high_watermark=own,
+        )
+
+
+def check_told(
+    scene: Scene,
+    node: str,
+    src: str,
+    offsets: Mapping[TopicIdPartition, int],
+    result: FetchPartitionResult,
+    event: int,
+) -> None:
+    """A leader tells a follower where their logs diverge; not one that is below its log's start.
+
+    Such a one is out of range: it drops its log as a whole (KAFKA-12996).
+    """
+    fetch_offset = offsets.get(result.partition, result.log_start_offset)
+    if result.diverging_epoch is not None and fetch_offset < result.log_start_offset:
+        scene.report(
+            CHECK,
+            result.partition,
+            "diverges-below-start",
+            event,
+            f"{node} tells {src}, which asks for offset {fetch_offset}, where their logs diverge, "
+            f"and its own begins at {result.log_start_offset}",
+            node=node,
+            src=src,
+            offset=fetch_offset,
+            log_start=result.log_start_offset,
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sim.swarm.choosing import Choices
 from sim.swarm.frame import ANYTHING
-from sim.swarm.nodes import MORTAL, dying
+from sim.swarm.nodes import MORTAL
 from sim.swarm.plan import Kind, Plan, topic_of
 from sim.swarm.sequences import FENCED_MS, LAG_MS, cut_off, end, is_replicated, replicated, write
 
@@ -73,20 +73,6 @@ def _shrinks_meanwhile(plan: Plan, choices: Choices) -> None:
     for other in others:
         cut_off(plan, other, leader, (start_ms + choices.pick((150, 70)), end_ms - 200))
     end(plan, end_ms)
-
-
-def _word_of_an_earlier_life(plan: Plan, choices: Choices) -> None:
-    """What a broker said before it died is heard when it is back."""
-    node, start_ms = dying(plan, choices), plan.moment(choices)
-    gone_ms = start_ms + choices.pick((600, 1_100))
-    back_ms = gone_ms + FENCED_MS
-    if node == "c1" or not plan.take(node, gone_ms, back_ms):
-        return
-    only = ["BrokerHeartbeat", "AlterPartition"]
-    heard_ms = back_ms + choices.pick((500, 900))
-    plan.fault("clog", {"from": node, "to": "c1"}, (start_ms, heard_ms), only=only)
-    plan.fault("crash", node, (gone_ms, back_ms), how="process")
-    end(plan, heard_ms)
 
 
 def _batch_of_an_earlier_epoch(plan: Plan, choices: Choices) -> None:
@@ -225,7 +211,6 @@ BEHIND_KINDS: Final = (
     Kind("below the start", _below_the_start, needs=is_replicated, weight=_WEIGHT),
     Kind("asked in while fenced", _asked_in_while_fenced, needs=is_replicated, weight=_WEIGHT),
     Kind("shrinks meanwhile", _shrinks_meanwhile, needs=is_replicated, weight=_WEIGHT),
-    Kind("word of an earlier life", _word_of_an_earlier_life, MORTAL, _has_victims),
     Kind("batch of an earlier epoch", _batch_of_an_earlier_epoch, needs=is_replicated),
     Kind("dies compacting", _dies_compacting, MORTAL, _compacts_soon, weight=_WEIGHT),
     Kind("led by turns", _led_by_turns, (), is_replicated, weight=_WEIGHT),

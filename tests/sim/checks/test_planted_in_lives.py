@@ -1,0 +1,131 @@
+"""Checks that fire on what brokers say of their lives and of their past, with a rule off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from cluster.fetching import FetchVerdict, check_position
+from cluster.message import Message
+from cluster.messages_control import BrokerHeartbeatRequest
+from cluster.messages_data import EpochEndOffset, FetchRequest
+from storage.log_producers import ProducerLog
+from storage.producer_state import ProducerEntry
+from tests.sim.checks.judged import SECOND_US, Stage
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_another_life_that_is_registered_while_the_session_lasts(is_on: bool) -> None:
+    stage = Stage(guards={"registration_incarnation": is_on})
+    stage.world.crash("b3")
+    stage.world.run_for(SECOND_US)
+    stage.world.start("b3")
+    stage.world.run_for(20 * SECOND_US)
+    if is_on:
+        assert not stage.judge.violations
+        return
+    found = stage.found("one-leader-per-epoch")
+    assert (found.number, found.kind) == ("I7", "registered-twice")
+    assert found.evidence["broker"] == "b3"
+    assert 0 < found.evidence["left_us"] < 9 * SECOND_US
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_heartbeat_of_an_earlier_life_that_counts(is_on: bool) -> None:
+    stage = Stage(guards={"broker_epoch": is_on})
+    stage.world.crash("b3")
+    stage.world.run_for(15 * SECOND_US)
+    stage.world.start("b3")
+    stage.world.run_for(20 * SECOND_US)
+    assert not stage.judge.violations
+
+    def tamper(node: str, src: str, message: Message) -> Message:
+        if src == "b3" and isinstance(message, BrokerHeartbeatRequest):
+            return evolve(message, broker_epoch=0)
+        return message
+
+    stage.world.tamper = tamper
+    stage.world.run_for(3 * SECOND_US)
+    if is_on:
+        assert not stage.judge.violations
+        return
+    found = stage.found("epoch-fencing")
+    assert (found.number, found.kind) == ("I20", "old-heartbeat")
+    assert (found.evidence["broker"], found.evidence["epoch"]) == ("b3", 0)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_follower_that_forgets_its_last_epoch(is_on: bool) -> None:
+    stage = Stage(guards={"keep_last_fetched_epoch": is_on}, records=0)
+    stage.cluster.produce("orders", 5).wait()
+    stage.world.run_for(3 * SECOND_US)
+    if is_on:
+        assert not stage.judge.violations
+        return
+    found = stage.found("epoch-fencing")
+    assert (found.number, found.kind) == ("I20", "asks-without-epoch")
+    assert (found.evidence["offset"], found.evidence["epoch"]) == (5, 0)
+
+
+def test_a_follower_of_which_all_is_deleted_has_no_epoch_to_tell() -> None:
+    stage = Stage()
+    stage.cluster.delete_records("orders", before=5).wait()
+    stage.world.run_for(2 * SECOND_US)
+    stage.world.crash("b1")
+    stage.world.run_for(20 * SECOND_US)
+    assert not stage.judge.violations
+
+
+def test_a_divergence_that_lies_below_the_log_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    stage.cluster.delete_records("orders", before=3).wait()
+    stage.world.run_for(2 * SECOND_US)
+
+    def verdict(**given: Any) -> FetchVerdict:
+        if given["fetch_offset"] < given["log_start"]:
+            return FetchVerdict(diverging_epoch=EpochEndOffset(0, given["fetch_offset"]))
+        return check_position(**given)
+
+    def tamper(node: str, src: str, message: Message) -> Message:
+        if src != "b2" or not isinstance(message, FetchRequest):
+            return message
+        (asked,) = message.partitions
+        return evolve(message, partitions=(asked._replace(fetch_offset=2),))
+
+    monkeypatch.setattr("cluster.serving.check_position", verdict)
+    stage.world.tamper = tamper
+    stage.world.run_for(2 * SECOND_US)
+    found = stage.found("truncation-floor")
+    assert (found.number, found.kind) == ("I13", "diverges-below-start")
+    assert (found.evidence["offset"], found.evidence["log_start"]) == (2, 3)
+
+
+def _shifted(self: ProducerLog) -> Mapping[int, ProducerEntry]:
+    entries = {}
+    for producer, entry in self._producers.entries.items():
+        last = entry.batches[-1]._replace(base_offset=1)
+        entries[producer] = entry._replace(batches=(last,))
+    return entries
+
+
+@pytest.mark.parametrize("is_true", [True, False])
+def test_a_log_that_remembers_what_it_does_not_have(
+    is_true: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage()
+    assert stage.replica("b3").opened.producers
+    if not is_true:
+        monkeypatch.setattr(ProducerLog, "producers", property(_shifted))
+    stage.world.crash("b3")
+    stage.world.run_for(15 * SECOND_US)
+    stage.world.start("b3")
+    stage.world.run_for(20 * SECOND_US)
+    if is_true:
+        assert not stage.judge.violations
+        return
+    found = stage.found("idempotence")
+    assert (found.number, found.kind) == ("I15", "false-memory")
+    assert found.evidence["offset"] == 1
