@@ -217,7 +217,11 @@ class ControllerWatch:
         """
         standing, leader = ledger.standing, args["leader"]
         if kind == "preferred":
-            return standing.moved_away(leader)
+            found = set(standing.moved_away(leader))
+            if not standing.has_elected(leader):
+                # It was down or fenced when the partition was made with another leader.
+                found.update(self.scene.blows_to([leader], 0, event))
+            return tuple(sorted(found))
         led = {epoch: node for node, _, epoch in sorted(ledger.led)}
         since = standing.last_of(led)
         members = {*args["old_isr"], args["old_leader"]} - {leader, None}
