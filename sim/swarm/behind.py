@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sim.swarm.choosing import Choices
+from sim.swarm.diverging import out_of_sync_ms
 from sim.swarm.frame import ANYTHING
 from sim.swarm.nodes import MORTAL
 from sim.swarm.plan import Kind, Plan, topic_of
@@ -139,6 +140,31 @@ def _led_by_turns(plan: Plan, choices: Choices) -> None:
     end(plan, again_ms + 600)
 
 
+def _deleted_past_a_fork(plan: Plan, choices: Choices) -> None:
+    """Who led in between with less has records of its own, and the log is deleted past its end."""
+    place = choices.pick(replicated(plan))
+    leader, *others = plan.places[place]
+    second, start_ms = choices.pick(others), plan.moment(choices)
+    turn_ms = start_ms + out_of_sync_ms(plan)
+    again_ms, back_ms = turn_ms + 900, turn_ms + 2_400
+    only_one = {"topic": topic_of(place), "set": {"min.insync.replicas": 1}}
+    plan.step(start_ms, "config", only_one)
+    cut_off(plan, second, leader, (start_ms, back_ms))
+    for late_ms in (50, 250):
+        step = {"to": place, "count": 8, "acks": "1", "client": "w2", "timeout": "3s"}
+        plan.step(start_ms + late_ms, "produce", step)
+    for each in (leader, *others):
+        if each != second:
+            cut_off(plan, each, second, (turn_ms, again_ms + 100))
+    elect(plan, place, turn_ms, second)
+    write(plan, choices, place, turn_ms + 200, "1")
+    elect(plan, place, again_ms, leader)
+    write(plan, choices, place, again_ms + 300, "1")
+    before = choices.pick((4, 7, 10, 14, 20))
+    plan.step(back_ms - 400, "delete_records", {"partition": place, "before": before})
+    end(plan, back_ms)
+
+
 def _emptied_and_behind(plan: Plan, choices: Choices) -> None:
     """A follower has thrown its log away for the leader's start, and the next leader has less."""
     place = choices.pick([each for each in replicated(plan) if len(plan.places[each]) > 2])
@@ -214,6 +240,7 @@ BEHIND_KINDS: Final = (
     Kind("batch of an earlier epoch", _batch_of_an_earlier_epoch, needs=is_replicated),
     Kind("dies compacting", _dies_compacting, MORTAL, _compacts_soon, weight=_WEIGHT),
     Kind("led by turns", _led_by_turns, (), is_replicated, weight=_WEIGHT),
+    Kind("deleted past a fork", _deleted_past_a_fork, (), is_replicated, weight=_WEIGHT),
     Kind("emptied and behind", _emptied_and_behind, (), _has_three, weight=_WEIGHT),
     Kind("deleted before it is synced", _deleted_before_it_is_synced, (), _has_victims),
 )

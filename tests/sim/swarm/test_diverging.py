@@ -23,6 +23,7 @@ BY_QUESTIONS = "kip-279"
         ("before the epoch's start", "epoch-start-rule", "leader-completeness", ""),
         ("ends earlier", "offset-not-available", "consistent-read", ""),
         ("begins inside a batch", "empty-log-takes-batch-base", "progress", ""),
+        ("deleted past a fork", "log-start-before-divergence", "truncation-floor", ""),
         ("answer of an earlier epoch", "fetch-response-epoch-match", "epoch-fencing", ""),
         ("answer to who leads", "epoch-answer-is-current", "committed-durability", BY_QUESTIONS),
     ],

@@ -17,6 +17,7 @@ from tests.sim.swarm.sequence_cases import assert_needed
         ("decides and forgets", "commit-after-fsync", "one-leader-per-epoch"),
         ("loses power cutting", "lower-boundary-first", "recovery-sound"),
         ("epochs of an earlier past", "verify-epochs-at-open", "epoch-cache-matches-log"),
+        ("cut behind a snapshot", "drop-snapshots-above", "idempotence"),
         ("compacts what is not committed", "compaction-below-hw", "committed-durability"),
     ],
 )
