@@ -3,7 +3,7 @@
 A copy goes with the power, in recovery, with another disk, by damage, or because its process cuts,
 deletes or drops it; which of them decides whether its loss may be legal (``sim.checks.licences``).
 
-Left out: when a log has changed (``sim.checks.brokers``).
+Left out: when a log has changed (``sim.checks.replicas``).
 """
 
 from __future__ import annotations
