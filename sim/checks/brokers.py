@@ -48,6 +48,7 @@ from sim.disks import SimDisk
 from sim.meter import DiskCall, Strike
 from sim.process import Process, Task
 from sim.trace.kinds import Kind
+from storage.log_dir import HIGH_WATERMARK_FILE, TopicPartition
 
 __all__ = ["BrokerWatch"]
 
@@ -74,7 +75,15 @@ _ANSWERS: Final = frozenset(
 _WAITING_TIMERS: Final = frozenset({"fetch", "produce", "fetch-timeout", "fetch-backoff"})
 
 _NOTES: Final = frozenset(
-    {*CUTS, "append", "compaction", "expire-producers", "replica-failed", "role-error"}
+    {
+        *CUTS,
+        "append",
+        "checkpoint",
+        "compaction",
+        "expire-producers",
+        "replica-failed",
+        "role-error",
+    }
 )
 
 
@@ -92,6 +101,8 @@ class BrokerWatch(ReplicaWatch):
         self.was_open = False
         self.answers = Answers(scene, node)
         self.files = FileWatch(disk)
+        # Partitions whose high watermark is on record in the newest checkpoint.
+        self._marked: frozenset[TopicPartition] = frozenset()
 
     # Life --------------------------------------------------------------------------------------
 
@@ -148,6 +159,7 @@ class BrokerWatch(ReplicaWatch):
     def _begin(self, broker: Broker, event: int) -> None:
         """A process has opened its logs."""
         self._meet(broker)
+        self._marked = frozenset(broker.core.log_dir.high_watermarks)
         for partition, replica in broker.core.replicas.items():
             place = self.places[partition]
             place.is_uncertain, place.is_damaged = True, False
@@ -294,11 +306,16 @@ class BrokerWatch(ReplicaWatch):
     def _read_notes(self, notes: list[Noted], task: Task) -> None:
         scene = self.scene
         for event, kind, args in notes:
+            if kind == "checkpoint":
+                if args["file"] == HIGH_WATERMARK_FILE:
+                    self._note_marks(event)
+                continue
             place = self.files.by_directory.get(args["partition"])
             if place is None:
                 continue
             ledger = scene.ledger(place.partition)
             if kind == "append":
+                ledger.appended[args["leader_epoch"]] = event, self.node
                 one_leader_per_epoch.check_append(scene, ledger, place, args["leader_epoch"], event)
             elif kind == "expire-producers":
                 ledger.has_expired = True
@@ -317,3 +334,15 @@ class BrokerWatch(ReplicaWatch):
                 )
             elif kind == "role-error":
                 scene.refusals[str(place.partition), self.node] = event
+
+    def _note_marks(self, event: int) -> None:
+        """The high watermarks are in their file: of every log, open or not, that was in it."""
+        broker = self.scene.broker(self.node)
+        if broker is None:
+            return
+        kept = frozenset(broker.core.log_dir.high_watermarks)
+        lost = self._marked - kept
+        for each in self.places if lost else ():
+            if TopicPartition(each.topic, each.partition) in lost:
+                recovery_sound.report_mark(self.scene, each, self.node, event)
+        self._marked = kept

@@ -212,6 +212,7 @@ class Ledger:
         answered: by client and offset: the epoch of the record that an answer was about.
         acked_count: operations that were told to be acknowledged.
         appended_by: node and incarnation by epoch.
+        appended: event of the newest append of a leader, and its node, by epoch.
         led: legitimate leaderships that were judged: node, incarnation, epoch.
         unclean_epochs: elections outside ISR and ELR whose leader has not served yet.
         parted: of those whose leader has served, the epoch, and what its log had then.
@@ -242,6 +243,7 @@ class Ledger:
     answered: dict[str, dict[int, int]] = field(factory=dict)
     acked_count: int = 0
     appended_by: dict[int, tuple[str, int]] = field(factory=dict)
+    appended: dict[int, tuple[int, str]] = field(factory=dict)
     led: set[tuple[str, int, int]] = field(factory=set)
     unclean_epochs: set[int] = field(factory=set)
     parted: list[tuple[int, Records]] = field(factory=list)

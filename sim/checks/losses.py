@@ -42,7 +42,7 @@ def note(
     lost = _unknown(ledger, ledger.missing_at(place, _promised(ledger)))
     if not lost:
         return
-    for elected, missed in _by_election(ledger, epoch, lost, is_unclean=is_unclean):
+    for elected, missed in _by_election(scene, ledger, epoch, lost, event, is_unclean=is_unclean):
         for fate, part in explained(place, missed):
             spans = part
             if fate.how == "damaged":
@@ -245,7 +245,7 @@ def _fates_of(ledger: Ledger, span: Span) -> tuple[tuple[str, str, int], ...]:
 
 
 def _by_election(
-    ledger: Ledger, epoch: int, lost: Records, *, is_unclean: bool
+    scene: Scene, ledger: Ledger, epoch: int, lost: Records, event: int, *, is_unclean: bool
 ) -> Iterator[tuple[Elected, list[Span]]]:
     """Lost records by the election that has to do with it.
 
@@ -262,11 +262,29 @@ def _by_election(
     for behind, old in ledger.parted_by(left):
         yield standing.elected.get(behind) or Elected(behind, "unclean", 0), old
         left.discard(old)
+    elected = standing.election(epoch) or Elected(epoch, "clean", 0)
+    if elected.kind in OUTSIDE:
+        elected = evolve(elected, kind="clean")
+    for written in dict.fromkeys(span.epoch for span in left):
+        reasons = _unheard(scene, ledger, written, elected, event)
+        if reasons:
+            spans = [span for span in left if span.epoch == written]
+            yield evolve(elected, reasons=(*elected.reasons, *reasons)), spans
+            left.discard(spans)
     if left:
-        elected = standing.election(epoch) or Elected(epoch, "clean", 0)
-        if elected.kind in OUTSIDE:
-            elected = evolve(elected, kind="clean")
         yield elected, list(left)
+
+
+def _unheard(
+    scene: Scene, ledger: Ledger, epoch: int, elected: Elected, event: int
+) -> tuple[int, ...]:
+    """What deposed a leader that went on writing, and kept it from hearing of that."""
+    standing, (last, node) = ledger.standing, ledger.appended.get(epoch, (0, ""))
+    behind = [each for each in standing.elected.values() if epoch < each.epoch < elected.epoch]
+    first = min(behind, key=lambda each: each.epoch, default=None)
+    if first is None or last < first.event:
+        return ()
+    return *first.reasons, first.event, *scene.blows_to([node], standing.last_of([epoch]), event)
 
 
 def _damages(ledger: Ledger, node: str, fate: Fate) -> list[int]:

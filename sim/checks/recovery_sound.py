@@ -3,7 +3,7 @@
 A process that starts has, of each log that opens: every batch that could not be lost (all whole
 ones behind a kill, the durable ones behind a power loss), and none that this log did not have since
 its files were last synced. Its epoch checkpoint can be read, its index points at batches, and what
-it calls durable is.
+it calls durable is. A checkpoint of high watermarks keeps what the one before had.
 
 Left out: logs in quarantine, disks that were replaced or have lied about what they stored, batches
 damaged by bit rot, and what recovery adds to a compacted log, since it finishes a compaction under
@@ -15,6 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from cluster.names import TopicIdPartition
 from sim.checks.history import Batch
 from sim.checks.ledger import Place
 from sim.checks.scene import Scene
@@ -25,7 +26,15 @@ from storage.epochs import EPOCH_FILE
 from storage.errors import CorruptCheckpoint, CorruptLog, StorageError
 from storage.partition_log import PartitionLog
 
-__all__ = ["check", "check_files", "check_refused", "durable_end", "note_before", "sound_end"]
+__all__ = [
+    "check",
+    "check_files",
+    "check_refused",
+    "durable_end",
+    "note_before",
+    "report_mark",
+    "sound_end",
+]
 
 CHECK = "recovery-sound"
 
@@ -194,6 +203,19 @@ def check_index(scene: Scene, place: Place, log: PartitionLog, event: int) -> No
                 position=position,
             )
             return
+
+
+def report_mark(scene: Scene, partition: TopicIdPartition, node: str, event: int) -> None:
+    """A checkpoint of high watermarks has lost one that it had: that log begins at 0 again."""
+    scene.report(
+        CHECK,
+        partition,
+        "mark-forgotten",
+        event,
+        f"{node} writes a checkpoint of high watermarks without that of {partition}, which was in "
+        f"the one before",
+        node=node,
+    )
 
 
 def check_files(scene: Scene, place: Place, event: int) -> None:

@@ -12,9 +12,10 @@ from cluster.fetching import FetchVerdict, check_position
 from cluster.message import Message
 from cluster.messages_control import BrokerHeartbeatRequest
 from cluster.messages_data import EpochEndOffset, FetchRequest
+from cluster.replica import Quarantined
 from storage.log_producers import ProducerLog
 from storage.producer_state import ProducerEntry
-from tests.sim.checks.judged import SECOND_US, Stage
+from tests.sim.checks.judged import LOG, SECOND_US, Stage
 
 
 @pytest.mark.parametrize("is_on", [True, False])
@@ -101,6 +102,24 @@ def test_a_divergence_that_lies_below_the_log_start(monkeypatch: pytest.MonkeyPa
     found = stage.found("truncation-floor")
     assert (found.number, found.kind) == ("I13", "diverges-below-start")
     assert (found.evidence["offset"], found.evidence["log_start"]) == (2, 3)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_checkpoint_that_forgets_a_log_in_quarantine(is_on: bool) -> None:
+    stage = Stage(guards={"merge_hw_checkpoint": is_on}, topic={"min.insync.replicas": "1"})
+    stage.world.run_for(5 * SECOND_US)
+    for node in ("b3", "b2", "b1"):
+        stage.world.shutdown(node)
+        stage.world.run_for(3 * SECOND_US)
+    disk = stage.world.hosts["b1"].require_disk().files
+    file = disk.open(LOG)
+    file.write_at(20, b"not a frame")
+    file.close()
+    stage.world.start("b1")
+    stage.world.run_for(20 * SECOND_US)
+    assert isinstance(stage.replica("b1").role, Quarantined)
+    mine = [each for each in stage.judge.violations if each.kind == "mark-forgotten"]
+    assert [(each.number, each.partition) for each in mine] == [("I17", "orders-0")] * (not is_on)
 
 
 def _shifted(self: ProducerLog) -> Mapping[int, ProducerEntry]:
