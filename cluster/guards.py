@@ -87,7 +87,7 @@ class Guards(Value):
         "A4", "I14", "KAFKA-7104, B-31", "a response mixes offsets of two moments"
     )
     keep_last_fetched_epoch: bool = _guard(
-        "A3", "I12", "KAFKA-15510", "an empty response makes the follower forget its last epoch"
+        "A3", "I20 I12", "KAFKA-15510", "an empty response makes the follower forget its last epoch"
     )
     truncate_on_every_bump: bool = _guard(
         "A10", "I3", "KAFKA-7164, B-05", "no truncation where the leader stays the same"
@@ -131,7 +131,7 @@ class Guards(Value):
         "A2 A22", "I11", "KIP-207", "the latest offset steps back after an election"
     )
     merge_hw_checkpoint: bool = _guard(
-        "A5", "I1", "KAFKA-1647, B-35", "a checkpoint forgets partitions that are not loaded"
+        "A5", "I17 I1", "KAFKA-1647, B-35", "a checkpoint forgets partitions that are not loaded"
     )
 
     # ISR ---------------------------------------------------------------------------------------
