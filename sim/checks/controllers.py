@@ -218,7 +218,7 @@ class ControllerWatch:
         standing, leader = ledger.standing, args["leader"]
         if kind == "preferred":
             found = set(standing.moved_away(leader))
-            if not standing.has_elected(leader):
+            if not standing.assigned and leader not in {node for node, _, _ in ledger.led}:
                 # It was down or fenced when the partition was made with another leader.
                 found.update(self.scene.blows_to([leader], 0, event))
             return tuple(sorted(found))

@@ -82,10 +82,6 @@ class Standing:
         """Those behind an event, in order."""
         return [each for each in self.elected.values() if each.event > event]
 
-    def has_elected(self, leader: str) -> bool:
-        """Whether a replica has ever been made leader."""
-        return any(each.leader == leader for each in self.elected.values())
-
     def moved_away(self, leader: str) -> tuple[int, ...]:
         """The events behind which a replica that is to lead does not lead any more, or not yet."""
         led = [each.epoch for each in self.elected.values() if each.leader == leader]
