@@ -33,6 +33,8 @@ Left out: other handshakes, and keep-alive.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from attrs import define, field
 
 from cluster.message import Message
@@ -104,9 +106,9 @@ class Network:
         return self._active(rule_id).strikes
 
     @property
-    def garbled(self) -> frozenset[int]:
+    def garbled(self) -> Set[int]:
         """The events at which bits were flipped in what its receiver could still read."""
-        return frozenset(self._strikes.garbled)
+        return self._strikes.garbled
 
     def _link(self, src: str, dst: str) -> Link:
         link = self._links.get((src, dst))

@@ -69,6 +69,7 @@ _REQUESTS: Final = frozenset(
         ListOffsetsRequest,
     }
 )
+_ASKED: Final = frozenset({FetchRequest, OffsetsForLeaderEpochRequest, ListOffsetsRequest})
 _ANSWERS: Final = frozenset(
     {FetchResponse, OffsetsForLeaderEpochResponse, ProduceResponse, ListOffsetsResponse}
 )
@@ -103,6 +104,8 @@ class BrokerWatch(ReplicaWatch):
         self.files = FileWatch(disk)
         # Partitions whose high watermark is on record in the newest checkpoint.
         self._marked: frozenset[TopicPartition] = frozenset()
+        # Handlers that stopped at a failpoint with a garbled message, by what they go on with.
+        self._stopped: dict[int, int] = {}
 
     # Life --------------------------------------------------------------------------------------
 
@@ -148,6 +151,7 @@ class BrokerWatch(ReplicaWatch):
                 place.mirror.refresh()
         self.was_open = False
         self.answers.forget_all()
+        self._stopped.clear()
 
     def replaced(self, event: int) -> None:
         """The host has other files."""
@@ -230,6 +234,7 @@ class BrokerWatch(ReplicaWatch):
         replies: list[tuple[str, Any]] | None = None
         event = number
         self._has_stopped = False
+        garbled = self._garbled(task)
         for effect in effects:
             kind = effect.__class__
             if kind is Note:
@@ -242,6 +247,8 @@ class BrokerWatch(ReplicaWatch):
                 event += 1
             elif kind is Yield:
                 self._has_stopped = True
+                if garbled:
+                    self._stopped[id(effect.args)] = garbled
             elif kind is Reply and effect.message.__class__ in _ANSWERS:
                 if replies is None:
                     replies = []
@@ -273,7 +280,7 @@ class BrokerWatch(ReplicaWatch):
             for place in self.places.values():
                 look_at_leader(self.scene, self.scene.ledger(place.partition), number)
         if notes is not None:
-            self._read_notes(notes, task)
+            self._read_notes(notes, garbled)
         if replies is not None:
             for to, answer in replies:
                 self.answers.check(broker, self.places, to, answer, self._epochs, number)
@@ -303,7 +310,29 @@ class BrokerWatch(ReplicaWatch):
             self._meet(broker)
         return list(broker.core.replicas)
 
-    def _read_notes(self, notes: list[Noted], task: Task) -> None:
+    def _garbled(self, task: Task) -> int:
+        """At which event what a task is about, or what that answers, was garbled; 0 if it was not.
+
+        A request counts when its answer comes, and a message behind the failpoint at which its
+        handler has stopped.
+        """
+        if task.kind is Kind.RESUME:
+            return self._stopped.pop(id(task.values[1]), 0) if self._stopped else 0
+        garbled, asked = self.scene.world.network.garbled, self.scene.garbled
+        if not garbled:
+            return 0
+        found = max((each for each in task.cause if each in garbled), default=0)
+        if task.handler == "on_message":
+            src: str = task.values[0]
+            message: Any = task.values[1]
+            kind, number = message.__class__, message.correlation_id
+            if found and kind in _ASKED:
+                asked[src, self.node, number] = found
+            elif kind in _ANSWERS:
+                found = max(found, asked.pop((self.node, src, number), 0))
+        return found
+
+    def _read_notes(self, notes: list[Noted], garbled: int) -> None:
         scene = self.scene
         for event, kind, args in notes:
             if kind == "checkpoint":
@@ -329,9 +358,7 @@ class BrokerWatch(ReplicaWatch):
             elif kind == "replica-failed":
                 key = str(place.partition), self.node
                 scene.failures[key] = event
-                scene.misled[key] = max(
-                    scene.world.network.garbled.intersection(task.cause), default=0
-                )
+                scene.misled[key] = garbled
             elif kind == "role-error":
                 scene.refusals[str(place.partition), self.node] = event
 

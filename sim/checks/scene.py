@@ -52,7 +52,8 @@ class Scene:
         ends: how and at which event each node's newest process ended.
         damages: at which event each node's files were last changed behind its back.
         failures: at which event a replica's fetcher failed, by partition and node.
-        misled: where that was by an answer that was garbled on its way, its event.
+        misled: where that was by an answer, or a request, that was garbled on its way, its event.
+        garbled: requests that were, by who asks, who is asked and correlation id.
         refusals: at which event a replica last failed to take its role, by partition and node.
     """
 
@@ -76,6 +77,7 @@ class Scene:
         self.damages: dict[str, int] = {}
         self.failures: dict[tuple[str, str], int] = {}
         self.misled: dict[tuple[str, str], int] = {}
+        self.garbled: dict[tuple[str, str, int], int] = {}
         self.refusals: dict[tuple[str, str], int] = {}
 
     def ledger(self, partition: TopicIdPartition) -> Ledger:

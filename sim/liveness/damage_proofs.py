@@ -1,6 +1,6 @@
 """What damage proves that its process does not know of: who is behind it gets no further.
 
-So it is with who has failed on an answer that was garbled on its way.
+So it is with who has failed since a request, or its answer, was garbled on its way.
 
 A leader that runs does not read its own log, so nothing makes it notice. Whoever asks it for such
 bytes, or for others in the same request, gets an error, or nothing.

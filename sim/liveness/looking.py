@@ -220,7 +220,7 @@ class Looker:
         misled = self.judge.scene.misled.get((str(where), name), 0)
         culprit = self._damage(name, place) if damages else None
         if culprit is None and misled:
-            culprit = Culprit(f"an answer to {name} was garbled on its way", misled)
+            culprit = Culprit(f"a request of {name}, or the answer, was garbled on its way", misled)
         return Replica(
             node=name,
             role=role.name,

@@ -23,7 +23,7 @@ KINDS: Final[dict[str, str]] = {
     "leader-damaged": "a leader has bytes that nobody can read, and does not know",
     "answers-fail": "a leader fails to answer, since it has to for a file that was cut short, too",
     "follower-damaged": "a follower has failed on bytes of its own that nobody can read",
-    "follower-misled": "a follower has failed on an answer that was garbled on its way",
+    "follower-misled": "a follower has failed on an answer, or a request, that was garbled",
     "role-refused": "a replica cannot take its role, since bytes of its log cannot be read",
     "isr-behind-damage": "damage keeps so many from the end that too few are left for acks=all",
     "isr-circles": "damage makes a follower leave the ISR and join it again, without end",

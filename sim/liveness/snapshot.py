@@ -85,7 +85,8 @@ class Replica:
         error: why it is quarantined.
         is_salvageable: its good prefix may be kept, once nobody counts on it.
         failed: event at which its fetcher failed, 0 for never.
-        misled: where that was by an answer that was garbled on its way, its event; 0 if it was not.
+        misled: where that was by a request, or an answer, that was garbled on its way, its event; 0
+            if it was not.
         circles: event since which it cuts its log again and again, 0 if it does not.
         culprit: of its damage, or of what has misled it.
         damages: from which offset to below which one, in order, a log in use cannot be read.

@@ -14,7 +14,7 @@ from tests.sim.liveness.plain import ALL, BITS, CRASH, lost, quarantined, snapsh
 
 POWER = Culprit("b2 lost its power (power)", 60, "cut")
 FULL = Culprit("b3 has ended by itself 3 times", 90)
-GARBLED = Culprit("an answer to b2 was garbled on its way", 61)
+GARBLED = Culprit("a request of b2, or the answer, was garbled on its way", 61)
 CUT = Culprit("a fault (Cut) stays with b1", 31, "gray")
 ASKED = Wait(client="admin", what="request", at="b1", text="DeleteRecordsRequest")
 CREATING = Wait(
