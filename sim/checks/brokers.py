@@ -104,8 +104,8 @@ class BrokerWatch(ReplicaWatch):
         self.files = FileWatch(disk)
         # Partitions whose high watermark is on record in the newest checkpoint.
         self._marked: frozenset[TopicPartition] = frozenset()
-        # Handlers that stopped at a failpoint with a garbled message, by what they go on with.
-        self._stopped: dict[int, int] = {}
+        # Where handlers of garbled messages have stopped, and at which event those were garbled.
+        self._stopped: dict[str, int] = {}
 
     # Life --------------------------------------------------------------------------------------
 
@@ -248,7 +248,7 @@ class BrokerWatch(ReplicaWatch):
             elif kind is Yield:
                 self._has_stopped = True
                 if garbled:
-                    self._stopped[id(effect.args)] = garbled
+                    self._stopped[effect.point] = garbled
             elif kind is Reply and effect.message.__class__ in _ANSWERS:
                 if replies is None:
                     replies = []
@@ -317,7 +317,7 @@ class BrokerWatch(ReplicaWatch):
         handler has stopped.
         """
         if task.kind is Kind.RESUME:
-            return self._stopped.pop(id(task.values[1]), 0) if self._stopped else 0
+            return self._stopped.pop(task.values[0], 0)
         garbled, asked = self.scene.world.network.garbled, self.scene.garbled
         if not garbled:
             return 0

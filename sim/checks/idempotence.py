@@ -84,8 +84,11 @@ def check_refused(scene: Scene, ledger: Ledger, place: Place, frame: bytes, even
 
 
 def check_memory(scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, event: int) -> None:
-    """A log knows its producers anew: of each, the last batch that it remembers is there."""
-    if ledger.is_compacted or not log.producers:
+    """A log knows its producers anew: of each, the last batch that it remembers is there.
+
+    One that has failed goes offline with what it knew before.
+    """
+    if ledger.is_compacted or not log.producers or log.failure is not None:
         return
     mirror = place.mirror
     for producer, entry in log.producers.items():
