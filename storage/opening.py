@@ -213,7 +213,10 @@ def _begin(
     start = state.log_start_offset or 0
     begun = evolve(state, boundary=Boundary(start, 0, start), log_start_offset=start)
     store.save(begun)
-    return Segment.create(directory, start, config, disk=disk, codec=codec)
+    segment = Segment.create(directory, start, config, disk=disk, codec=codec)
+    # What was declared missing before a salvage may be missing in what is copied anew.
+    segment.gaps_end = state.gaps_end
+    return segment
 
 
 def _place_outputs(

@@ -10,10 +10,20 @@ import pytest
 
 from storage.batch import RecordBatch
 from storage.config import LogConfig
-from storage.errors import NotTruncatable, UnexpectedOffset
+from storage.errors import CorruptLog, NotTruncatable, UnexpectedOffset
 from storage.memdisk import MemDisk
 from storage.partition_log import PartitionLog
-from tests.storage.cleaning import batches_of, data, open_log, rows_of, run, spans_of
+from tests.storage.cleaning import (
+    DIRECTORY,
+    batches_of,
+    data,
+    files_of,
+    open_log,
+    rows_of,
+    run,
+    spans_of,
+    write_file,
+)
 
 CONFIG = LogConfig(segment_max_bytes=600, index_interval_bytes=64)
 EPOCHS = ((1, 0), (2, 4), (3, 6), (4, 13))
@@ -250,6 +260,27 @@ def test_follower_copies_a_compacted_log_once_it_declares_the_holes() -> None:
     again = open_log(follower._disk, CONFIG)
     assert (again.report.cuts, again.report.rebuilt) == ((), ())
     assert rows_of(again) == rows_of(leader)
+
+
+def test_follower_copies_a_compacted_log_anew_behind_a_salvage_that_keeps_nothing() -> None:
+    leader = compacted_log()
+    disk = MemDisk()
+    follower = open_log(disk, CONFIG)
+    follower.declare_gaps(leader.gaps_end)
+    follower.append_replica_batch(leader.read_range(0, 10_000))
+    follower.close()
+    first = "00000000000000000000.log"
+    content = files_of(disk)[first]
+    write_file(disk, first, b"spoilt" + content[6:])
+    with pytest.raises(CorruptLog) as refused:
+        open_log(disk, CONFIG)
+    follower = PartitionLog.salvage(DIRECTORY, refused.value, CONFIG, disk=disk)
+    assert (follower.leo, follower.gaps_end) == (0, leader.gaps_end)
+    while follower.leo < leader.leo:
+        follower.append_replica_batch(leader.read_range(follower.leo, 10_000))
+    assert batches_of(follower) == batches_of(leader)
+    for offset in range(leader.leo):
+        assert follower.read_range(offset, 1) == leader.read_range(offset, 1) != b""
 
 
 def test_compacting_again_over_bridges_and_holes_changes_no_record() -> None:
