@@ -54,7 +54,8 @@ class ControllerWatch:
     def handled(self, controller: Controller, number: int, task: Task, effects: Any) -> None:
         """A handler has run."""
         event = number
-        self._note_contact(task)
+        if not any(isinstance(each, Note) and each.kind == "request-dropped" for each in effects):
+            self._note_contact(task)
         for effect in effects:
             if isinstance(effect, Note):
                 event += 1

@@ -90,6 +90,10 @@ def check_answer(
 
 
 def _check_last_fetched(scene: Scene, asked: FetchRequest, answer: Answered, event: int) -> None:
+    asking = scene.broker(asked.replica_id)
+    if asking is None or asking.core.broker_epoch != asked.replica_epoch:
+        # It may have another log by now than when it asked.
+        return
     served = {each.partition for each in answer.partitions if each.error_code is ErrorCode.NONE}
     for each in asked.partitions:
         if each.last_fetched_epoch != NO_EPOCH or each.partition not in served:

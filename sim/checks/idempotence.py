@@ -8,6 +8,7 @@ it has. Left out: compacted topics, and producers that were silent once a broker
 
 from __future__ import annotations
 
+from sim.checks import recovery_sound
 from sim.checks.history import Batch
 from sim.checks.ledger import Ledger, Place
 from sim.checks.scene import Scene
@@ -89,6 +90,9 @@ def check_memory(scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, 
     One that has failed goes offline with what it knew before.
     """
     if ledger.is_compacted or not log.producers or log.failure is not None:
+        return
+    if recovery_sound.has_bad_disk(scene, place.node):
+        # A snapshot that was removed may be there again.
         return
     mirror = place.mirror
     for producer, entry in log.producers.items():
