@@ -245,6 +245,21 @@ def test_epochs_are_watched_by_partition_and_a_topic_that_goes_is_a_change_of_th
     assert [each.changed_us for each in now.partitions] == [changed["orders-0"]]
 
 
+def test_a_topic_that_is_asked_for_needs_brokers() -> None:
+    stage = Watched()
+    for node in ("b2", "b3"):
+        stage.world.crash(node)
+    stage.go(15)
+    stage.cluster.create_topic("spread", replicas=2)
+    stage.cluster.create_topic("placed", assignments=[["b2", "b3"], ["b3", "b2"]])
+    stage.cluster.create_topic("possible", assignments=[["b1", "b2"]])
+    now = stage.go(2)
+    assert [each.needs for each in now.waits] == [
+        ((2, ("b1", "b2", "b3")),),
+        ((1, ("b2", "b3")), (1, ("b3", "b2"))),
+    ]
+
+
 def test_a_file_that_is_cut_short_is_torn_until_it_is_written_on() -> None:
     stage = Watched()
     stage.world.run_for(40 * SECOND_US)
