@@ -7,6 +7,7 @@ from attrs import evolve
 
 from cluster.fetch_state import FetchState
 from cluster.replica import Leader
+from sim.failpoints import Failpoint
 from storage.partition_log import PartitionLog
 from tests.sim.checks.judged import SECOND_US, Stage
 
@@ -154,6 +155,21 @@ def test_a_fenced_follower_that_holds_the_high_watermark_back(is_on: bool) -> No
     found = stage.found("progress")
     assert (found.number, found.kind) == ("I12", "held-back")
     assert found.evidence["isr"] == ["b1", "b2"]
+
+
+def test_a_handler_that_stops_at_a_failpoint_may_be_behind() -> None:
+    stage = Stage(topic={"min.insync.replicas": "1"})
+    stage.world.crash("b2")
+    stage.world.crash("b3")
+    stage.world.run_for(20 * SECOND_US)
+    assert stage.world.view().isr("orders") == ("b1",)
+    point = Failpoint(id="x", point="produce-appended", action="yield", duration_us=2 * SECOND_US)
+    stage.world.add_failpoint("b1", point)
+    produced = stage.cluster.produce("orders", 1)
+    stage.world.run_for(SECOND_US)
+    assert (stage.replica("b1").opened.leo, stage.replica("b1").high_watermark) == (6, 5)
+    produced.wait()
+    assert not stage.judge.violations
 
 
 def test_an_acknowledgement_that_waits_for_nobody() -> None:
