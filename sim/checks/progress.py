@@ -6,6 +6,10 @@ leader, every replica is in sync with it, and what was appended some time ago is
 too few are in sync for that. A log in quarantine is left out where bit rot may have put it there.
 
 No fetch stands still: a replica in state ``failed`` is told of.
+
+While a run lasts, nothing that does not count holds a leader's high watermark back (kind
+``held-back``, ``sim.checks.held_back``); whether a cluster recovers is asked with ``[liveness]``
+(kind ``stuck``).
 """
 
 from __future__ import annotations

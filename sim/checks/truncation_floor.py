@@ -1,5 +1,7 @@
 """I13: no member of ISR or ELR cuts what is committed, and every cut has a reason.
 
+No leader tells a follower that is below its log's start where their logs diverge.
+
 Cuts by recovery, salvage and a replaced disk count as losses, not as truncation. Left out of the
 first rule: partitions with an unclean election behind them whose leader has not served yet, and
 members whose disk lost something since they entered the ISR. Left out of the second, that nobody
