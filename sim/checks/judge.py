@@ -114,6 +114,9 @@ class Judge:
                 watch.handled(process, machine, number, task, effects)
         elif node == CONTROLLER and isinstance(machine, Controller):
             self._controller.handled(machine, number, task, effects)
+        if task.kind is Kind.SHUTDOWN:
+            # A heartbeat that is under way does not say so yet; no cause leads back from the next.
+            self.scene.note_blow((node,), number)
         if task.kind is Kind.START or task.kind is Kind.STEP or task.kind is Kind.SHUTDOWN:
             self.on_disturbed(node)
 
