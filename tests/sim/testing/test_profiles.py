@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import Phase, settings
 
 from sim.testing import register_profiles
 from sim.testing.profiles import PROFILES
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -33,3 +39,20 @@ def test_only_ci_is_derandomized_and_aims_at_nothing() -> None:
 def test_an_unknown_profile_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(ValueError, match="load is 'night', allowed are dev, ci, nightly"):
         register_profiles("night")
+
+
+def test_profiles_cost_no_simulation() -> None:
+    """A ``conftest.py`` makes them, and each run of each test pays for that."""
+    program = (
+        "import sys, sim.testing as testing\n"
+        "testing.register_profiles('ci')\n"
+        "assert 'sim.world' not in sys.modules, sorted(sys.modules)\n"
+        "assert all(hasattr(testing, name) for name in testing.__all__)\n"
+        "assert 'sim.world' in sys.modules\n"
+        "assert set(testing.__all__) <= set(dir(testing))\n"
+        "assert not hasattr(testing, 'Check')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
