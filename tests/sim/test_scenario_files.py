@@ -282,6 +282,7 @@ def test_the_old_rule_breaks_what_the_new_one_keeps(
 
 # Determinism -------------------------------------------------------------------------------------
 
+# The licences are a hundred variants of a few stories: the last one of each stands for them.
 _PROGRAM = """
 import sys, tempfile
 from pathlib import Path
@@ -291,7 +292,8 @@ from sim.scenario.reading import read_scenario
 from sim.scenario_files import scenario_files
 for file in scenario_files().values():
     scenario = read_scenario(file)
-    for variant in [each.name for each in scenario.variants] or [None]:
+    variants = [each.name for each in scenario.variants] or [None]
+    for variant in variants[-1:] if file.parent.name == "licences" else variants:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder) if sys.argv[1] == "real" else None
             level = "full" if root is None else "digest"
@@ -315,5 +317,6 @@ def test_fresh_processes_real_files_and_levels_agree() -> None:
         assert done.returncode == 0, done.stderr
         said.append(done.stdout.splitlines())
     assert said[0] == said[1]
-    assert len(said[0]) == len(RUNS)
+    assert {each.split()[0] for each in said[0]} == {file.stem for file in FILES}
+    assert len(said[0]) > len(FILES)
     assert all(" passed " in line for line in said[0])

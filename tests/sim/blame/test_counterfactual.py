@@ -57,7 +57,7 @@ def _many_faults() -> Replays:
 def test_up_to_its_own_first_event_a_run_without_a_part_is_the_same(
     name: str, variant: str | None
 ) -> None:
-    for scheduler in ("fifo", "seeded", "pct"):
+    for scheduler in ("seeded", "pct"):
         known = without_expectations(shipped(name, variant), scheduler=scheduler)
         _check_beginnings(replays_of(known))
 
