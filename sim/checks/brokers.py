@@ -30,6 +30,7 @@ from cluster.names import TopicIdPartition
 from cluster.replica import Quarantined
 from sim.checks import (
     committed_durability,
+    idempotence,
     livelock,
     log_starts,
     one_leader_per_epoch,
@@ -347,7 +348,7 @@ class BrokerWatch(ReplicaWatch):
                 ledger.appended[args["leader_epoch"]] = event, self.node
                 one_leader_per_epoch.check_append(scene, ledger, place, args["leader_epoch"], event)
             elif kind == "expire-producers":
-                ledger.has_expired = True
+                idempotence.note_forgotten(scene, ledger, place, args["producers"], event)
             elif kind == "compaction":
                 committed_durability.check_compaction(
                     scene, ledger, place, args["cleaned_offset"], event

@@ -3,10 +3,14 @@
 Every batch is judged once, when the first log takes it, against the batch of its producer before
 it. Where one is called out of order, it must not be the last that the log has of its producer: that
 is asked again, and has its place. And what a log remembers of a producer, when it is opened or cut,
-it has. Left out: compacted topics, and producers that were silent once a broker has forgotten any.
+it has. A log that has forgotten a producer takes any sequence, and a late retry once more: so it
+may until it has the next batch of that producer, and it may forget none but those that were idle
+for ``producer.id.expiration.ms``. Left out: compacted topics.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sim.checks import recovery_sound
 from sim.checks.history import Batch
@@ -16,7 +20,7 @@ from storage.errors import CorruptBatch
 from storage.mkb1_header import peek_header
 from storage.partition_log import PartitionLog
 
-__all__ = ["check", "check_memory", "check_refused"]
+__all__ = ["check", "check_memory", "check_refused", "note_forgotten"]
 
 CHECK = "idempotence"
 SEQUENCES = 1 << 31
@@ -25,14 +29,19 @@ SEQUENCES = 1 << 31
 def check(scene: Scene, ledger: Ledger, place: Place, batch: Batch, event: int) -> None:
     """A batch that nobody had before."""
     producer, epoch, sequence = batch.producer
-    if producer < 0 or sequence < 0 or batch.is_control or ledger.is_compacted:
+    if producer < 0 or sequence < 0 or batch.is_control:
         return
     before = _previous(batch, place.start)
+    if ledger.is_compacted:
+        _note_in_compacted(ledger, place, before, batch)
+        return
     if before is None:
         return
     if before.producer[1] == epoch:
         expected = (before.producer[2] + before.count) % SEQUENCES
         if sequence == expected:
+            if (before.base, before.next) in ledger.taken_again and _is_there(batch, place.start):
+                ledger.taken_again.append((batch.base, batch.next))
             return
         kind = "twice" if sequence < expected else "skipped"
     elif before.producer[1] < epoch:
@@ -41,7 +50,8 @@ def check(scene: Scene, ledger: Ledger, place: Place, batch: Batch, event: int) 
         expected, kind = 0, "skipped"
     else:
         expected, kind = -1, "old-epoch"
-    if kind == "skipped" and ledger.has_expired:
+    if before.base < place.forgotten.get(producer, 0):
+        ledger.taken_again.append((batch.base, batch.next))
         return
     scene.report(
         CHECK,
@@ -57,18 +67,66 @@ def check(scene: Scene, ledger: Ledger, place: Place, batch: Batch, event: int) 
     )
 
 
+def _note_in_compacted(ledger: Ledger, place: Place, before: Batch | None, batch: Batch) -> None:
+    """Whether it was there before is not known: behind a forgotten producer it may have been."""
+    base = -1 if before is None else before.base
+    is_next = before is not None and (before.base, before.next) in ledger.taken_again
+    if is_next or base < place.forgotten.get(batch.producer[0], -1):
+        ledger.taken_again.append((batch.base, batch.next))
+
+
+def note_forgotten(
+    scene: Scene, ledger: Ledger, place: Place, producers: Sequence[int], event: int
+) -> None:
+    """A log has forgotten producers: their last batches must be as old as is configured."""
+    for producer in producers:
+        place.forgotten[producer] = place.mirror.log_end
+    if (
+        ledger.is_compacted
+        or place.replica is None
+        or recovery_sound.has_bad_disk(scene, place.node)
+    ):
+        return
+    now_ms = scene.world.hosts[place.node].clock.now(scene.world.now_us).wall_ms
+    expiry_ms = place.replica.opened.config.producer_expiry_ms
+    for producer in producers:
+        last = _last(place, producer)
+        if last is None or last.base in place.mirror.damaged or last.next <= place.start:
+            continue
+        at_ms = peek_header(last.data).max_timestamp_ms
+        if at_ms is not None and at_ms >= 0 and now_ms - at_ms < expiry_ms:
+            scene.report(
+                CHECK,
+                ledger.partition,
+                "forgotten-early",
+                event,
+                f"{place.node} forgets producer {producer} {now_ms - at_ms} ms behind its last "
+                f"batch, {last}, and not {expiry_ms} ms",
+                node=place.node,
+                offset=last.base,
+                sequence=last.producer[2],
+            )
+
+
+def _last(place: Place, producer: int) -> Batch | None:
+    """The last batch of a producer, or its marker, that a log has."""
+    batches = reversed(place.mirror.batches)
+    return next((each for each in batches if each.producer[0] == producer), None)
+
+
 def check_refused(scene: Scene, ledger: Ledger, place: Place, frame: bytes, event: int) -> None:
     """A leader answers that a batch is out of order."""
-    if ledger.is_compacted or ledger.has_expired:
+    if ledger.is_compacted:
         return
     try:
         asked = peek_header(frame)
     except CorruptBatch:
         return
     producer = asked.producer_id, asked.producer_epoch, asked.base_sequence
-    batches = reversed(place.mirror.batches)
-    last = next((each for each in batches if each.producer[0] == asked.producer_id), None)
+    last = _last(place, asked.producer_id)
     if last is None or (last.producer, last.count) != (producer, asked.record_count):
+        return
+    if last.base < place.forgotten.get(asked.producer_id, 0):
         return
     if last.next > place.start and last.base not in place.mirror.damaged:
         scene.report(
@@ -116,6 +174,17 @@ def check_memory(scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, 
                 offset=known.base_offset,
                 sequence=known.first_sequence,
             )
+
+
+def _is_there(batch: Batch, start: int) -> bool:
+    """Whether the log has a batch with this one's sequence before it."""
+    each = _previous(batch, start)
+    while each is not None:
+        _, epoch, first = each.producer
+        if epoch == batch.producer[1] and first <= batch.producer[2] < first + each.count:
+            return True
+        each = _previous(each, start)
+    return False
 
 
 def _previous(batch: Batch, start: int) -> Batch | None:

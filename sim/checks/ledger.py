@@ -142,6 +142,7 @@ class Place:
         shown: the highest high watermark that it has shown anybody, since its log was last cut.
         claimed_end: up to where its process called its log durable.
         early: deleted too early while it did not lead.
+        forgotten: where its log ended when it last forgot a producer that was idle, by its id.
     """
 
     node: str
@@ -163,6 +164,7 @@ class Place:
     shown: int = 0
     claimed_end: int = 0
     early: list[Early] = field(factory=list)
+    forgotten: dict[int, int] = field(factory=dict)
 
     @property
     def files_end(self) -> int:
@@ -217,6 +219,8 @@ class Ledger:
         unclean_epochs: elections outside ISR and ELR whose leader has not served yet.
         parted: of those whose leader has served, the epoch, and what its log had then.
         was_unclean: such a leader has served; or a disk took what was owed.
+        taken_again: offsets, from one to another, of what a leader took out of order since it had
+            forgotten the producer.
         standing: who could be trusted (``sim.checks.standing``).
         without_elr: promised before a change that emptied the ELR.
         licensed: lost, and legally so.
@@ -250,7 +254,7 @@ class Ledger:
     was_unclean: bool = False
     was_disk_lost: bool = False
     is_compacted: bool = False
-    has_expired: bool = False
+    taken_again: list[tuple[int, int]] = field(factory=list)
     standing: Standing = field(factory=Standing)
     without_elr: Records = field(factory=Records)
     licensed: Records = field(factory=Records)

@@ -9,7 +9,7 @@ Left out: the checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +29,8 @@ class Reason(StrEnum):
     COMPACTED: the topic is compacted.
     DELETED: the log begins behind it now, or the topic is gone. A log knows a producer by the
         records that it has: where it has lost those it takes any sequence (PROTOCOL A18).
+    FORGOTTEN: a leader had forgotten the producer, which was idle for longer than
+        ``producer.id.expiration.ms``, when it took the record, perhaps once more.
     UNAVAILABLE: the partition cannot be read.
     FLIPPED_BITS: bits of messages were flipped under way.
     GUARD_OFF: a guard that is off guards against just this.
@@ -39,6 +41,7 @@ class Reason(StrEnum):
     UNORDERED = "unordered"
     COMPACTED = "compacted"
     DELETED = "deleted"
+    FORGOTTEN = "forgotten"
     UNAVAILABLE = "unavailable"
     FLIPPED_BITS = "flipped-bits"
     GUARD_OFF = "guard-off"
@@ -51,7 +54,7 @@ LEGAL: Final[dict[str, tuple[str, tuple[Reason, ...]]]] = {
     "fractured-read": ("a later read at one offset differs", (Reason.LOSS,)),
     "duplicate": (
         "one value at two offsets",
-        (Reason.NOT_IDEMPOTENT, Reason.LOSS, Reason.DELETED),
+        (Reason.NOT_IDEMPOTENT, Reason.LOSS, Reason.DELETED, Reason.FORGOTTEN),
     ),
     "lost-write": ("acknowledged, never read, and a reader passed its offset", _GONE),
     "lost-tail": ("acknowledged, and above everything ever read", _GONE),
@@ -66,11 +69,11 @@ LEGAL: Final[dict[str, tuple[str, tuple[Reason, ...]]]] = {
     "stale-read": ("a reader reads on in an older epoch, and was not told", ()),
     "int-nonmonotonic-send": (
         "records sent at one moment stand in another order",
-        (Reason.UNORDERED, Reason.LOSS, Reason.DELETED),
+        (Reason.UNORDERED, Reason.LOSS, Reason.DELETED, Reason.FORGOTTEN),
     ),
     "nonmonotonic-send": (
         "records of one producer stand in another order",
-        (Reason.UNORDERED, Reason.LOSS, Reason.DELETED),
+        (Reason.UNORDERED, Reason.LOSS, Reason.DELETED, Reason.FORGOTTEN),
     ),
     "commit-regression": ("a group's committed offset goes back", ()),
     "commit-beyond-end": ("an offset is committed behind everything seen", (Reason.COMPACTED,)),
@@ -89,6 +92,8 @@ class Conditions:
         compacted: ids of topics that are, or were, compacted.
         log_starts: where logs begin now, or began last.
         gone: ids of topics that were deleted.
+        taken_again: offsets, from one to another, of what leaders took since they had forgotten
+            its producer.
         unavailable: partitions that cannot be read at the end.
         has_flipped_bits: messages were changed under way.
         guards_off: names of anomalies against which a guard is off.
@@ -97,6 +102,7 @@ class Conditions:
     compacted: frozenset[str] = frozenset()
     log_starts: Mapping[TopicIdPartition, int] = field(factory=dict)
     gone: frozenset[str] = frozenset()
+    taken_again: Mapping[TopicIdPartition, Sequence[tuple[int, int]]] = field(factory=dict)
     unavailable: frozenset[str] = frozenset()
     has_flipped_bits: bool = False
     guards_off: frozenset[str] = frozenset()

@@ -61,7 +61,8 @@ class Evidence:
     """See the module.
 
     Attributes:
-        sightings: by place and offset, in the order of events.
+        in_order: all sightings, in the order of events.
+        sightings: the same by place and offset.
         senders: the operations that sent a value.
         streams: what each reader of a partition was given and told, in order.
     """
@@ -90,7 +91,8 @@ class Evidence:
                 at = each.place, each.offset, each.epoch, content, each.client
                 found.append(Sighting(*at, each.event, each.t_us))
             self.streams.setdefault((each.client, each.session, *where), []).append(each)
-        for sighting in sorted(found, key=lambda each: each.event):
+        self.in_order = sorted(found, key=lambda each: each.event)
+        for sighting in self.in_order:
             at_place = self.sightings.setdefault(sighting.place, {})
             at_place.setdefault(sighting.offset, []).append(sighting)
 
@@ -124,6 +126,9 @@ class Evidence:
         is_below = offset < conditions.log_starts.get(place, 0)
         if is_below or place.topic_id in conditions.gone:
             found.append(Reason.DELETED)
+        again = conditions.taken_again.get(place, ())
+        if any(start <= offset < end for start, end in again):
+            found.append(Reason.FORGOTTEN)
         if str(place) in conditions.unavailable:
             found.append(Reason.UNAVAILABLE)
         return found

@@ -56,7 +56,7 @@ def fractured_read(evidence: Evidence, found: Found) -> None:
 def duplicate(evidence: Evidence, found: Found) -> None:
     """A value that was sent once is seen at two offsets of one topic."""
     last: dict[tuple[str, Content], Sighting] = {}
-    for each in _in_order(evidence):
+    for each in evidence.in_order:
         operation = evidence.only_sender(each.content)
         if operation is None:
             continue
@@ -73,17 +73,9 @@ def duplicate(evidence: Evidence, found: Found) -> None:
         holds = [] if operation.is_idempotent else [Reason.NOT_IDEMPOTENT]
         if Reason.DELETED in evidence.reasons(before.place, min(before.offset, each.offset)):
             holds.append(Reason.DELETED)
+        if any(Reason.FORGOTTEN in evidence.reasons(*at[:2]) for at in (before, each)):
+            holds.append(Reason.FORGOTTEN)
         _report(evidence, found, "duplicate", each.place, before, each, detail, *holds)
-
-
-def _in_order(evidence: Evidence) -> list[Sighting]:
-    found = [
-        each
-        for at_place in evidence.sightings.values()
-        for sightings in at_place.values()
-        for each in sightings
-    ]
-    return sorted(found, key=lambda each: each.event)
 
 
 def _said(sighting: Sighting) -> str:

@@ -107,8 +107,8 @@ def _holds(evidence: Evidence, operation: Operation, sighting: Sighting) -> froz
     is_given_up = end is None or end.kind == "info"
     if not operation.is_idempotent and (operation.in_flight_max > 1 or is_given_up):
         holds.add(Reason.UNORDERED)
-    if Reason.LOSS in evidence.reasons(sighting.place, sighting.offset, sighting.epoch):
-        holds.add(Reason.LOSS)
+    reasons = evidence.reasons(sighting.place, sighting.offset, sighting.epoch)
+    holds.update({Reason.LOSS, Reason.FORGOTTEN}.intersection(reasons))
     return frozenset(holds)
 
 

@@ -148,3 +148,24 @@ def test_a_log_that_remembers_what_it_does_not_have(
     found = stage.found("idempotence")
     assert (found.number, found.kind) == ("I15", "false-memory")
     assert found.evidence["offset"] == 1
+
+
+def _forgets_everybody(self: ProducerLog, now_ms: int) -> tuple[int, ...]:
+    return self._producers.expire(now_ms, 1)
+
+
+@pytest.mark.parametrize("is_true", [True, False])
+def test_a_log_that_forgets_producers_too_early(
+    is_true: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage()
+    if not is_true:
+        monkeypatch.setattr(ProducerLog, "expire_producers", _forgets_everybody)
+    stage.world.run_for(310 * SECOND_US)
+    if is_true:
+        assert stage.replica("b3").opened.producers
+        assert not stage.judge.violations
+        return
+    assert not stage.replica("b3").opened.producers
+    found = stage.found("idempotence")
+    assert (found.number, found.kind) == ("I15", "forgotten-early")

@@ -77,6 +77,8 @@ class Naive:
             found.add(Reason.DELETED)
         if str(place) in conditions.unavailable:
             found.add(Reason.UNAVAILABLE)
+        if any(a <= offset < b for a, b in conditions.taken_again.get(place, [])):
+            found.add(Reason.FORGOTTEN)
         return found
 
     def pair(self, one: Any, other: Any) -> set[Reason]:
@@ -118,6 +120,8 @@ class Naive:
             if not op.is_idempotent:
                 holds.add(Reason.NOT_IDEMPOTENT)
             holds |= self.why(before[-1][0], min(before[-1][1], each[1])) & {Reason.DELETED}
+            for place, offset, *_ in (before[-1], each):
+                holds |= self.why(place, offset) & {Reason.FORGOTTEN}
             self.add("duplicate", each[0], holds)
 
     def steps(self) -> Iterator[tuple[Poll, Poll | None, int | None]]:
@@ -235,7 +239,7 @@ class Naive:
 
     def loose(self, op: Any, stand: Any) -> set[Reason]:
         end = self.history.ends.get(op.id)
-        holds = self.why(*stand[:3]) & {Reason.LOSS}
+        holds = self.why(*stand[:3]) & {Reason.LOSS, Reason.FORGOTTEN}
         if not op.is_idempotent and (op.in_flight_max > 1 or end is None or end.kind == "info"):
             holds.add(Reason.UNORDERED)
         for each in self.seen:

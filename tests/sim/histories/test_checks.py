@@ -112,6 +112,9 @@ def test_duplicate_never_under_idempotence_but_without() -> None:
     assert [each.offset for each in made.found()["duplicate"].witnesses] == [1, 4]
     assert made.illegal(lost(1, 2, 3)) == set()
     assert made.illegal(log_starts={PLACE: 2}) == set()
+    assert made.illegal(taken_again={PLACE: [(4, 5)]}) == set()
+    assert made.illegal(taken_again={PLACE: [(5, 9)]}) == {"duplicate"}
+    assert made.illegal(taken_again={PLACE._replace(partition=7): [(4, 5)]}) == {"duplicate"}
     loose = Made()
     loose.acked("v", 0, idempotent=False, acks=1)
     loose.read((0, "v"), (1, "v"))

@@ -76,6 +76,7 @@ CONDITIONS = st.builds(
     compacted=st.sampled_from([frozenset(), frozenset(), frozenset({"A" * 22})]),
     log_starts=st.sampled_from([{}, {}, {PLACES[0]: 2}, {PLACES[1]: 2}]),
     gone=st.sampled_from([frozenset(), frozenset(), frozenset({"B" * 22})]),
+    taken_again=st.sampled_from([{}, {}, {PLACES[0]: [(1, 2)]}, {PLACES[1]: [(0, 1), (3, 9)]}]),
     unavailable=st.sampled_from([frozenset(), frozenset(), frozenset({"orders-0"})]),
     has_flipped_bits=st.sampled_from([False] * 9 + [True]),
     guards_off=st.sampled_from([frozenset(), frozenset(), frozenset({"duplicate"})]),
