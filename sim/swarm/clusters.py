@@ -55,7 +55,7 @@ def draw_cluster(choices: Choices, wanted: Wanted) -> Cluster:
 def _config(choices: Choices) -> dict[str, Any]:
     """Of brokers and controller; the limits between these values hold for all choices."""
     pick = choices.pick
-    return {
+    found = {
         "broker.heartbeat.interval.ms": 500,
         "broker.session.timeout.ms": pick((1_500, 1_100, 2_500)),
         "replica.fetch.wait.max.ms": pick((500, 200)),
@@ -70,6 +70,14 @@ def _config(choices: Choices) -> dict[str, Any]:
         "controlled.shutdown.timeout.ms": pick((1_000, 3_000)),
         "leader.imbalance.check.interval.seconds": pick((0, 1)),
     }
+    # At Kafka's defaults, which most keep, no drawn log reaches these limits.
+    if choices.chance(15):
+        found["replica.fetch.max.bytes"] = pick((300, 1))
+    if choices.chance(15):
+        found["replica.fetch.response.max.bytes"] = pick((400, 1))
+    if choices.chance(10):
+        found["producer.id.expiration.ms"] = pick((1_000, 100))
+    return found
 
 
 def _hosts(choices: Choices, ground: str) -> dict[str, Any]:
@@ -94,6 +102,10 @@ def _hosts(choices: Choices, ground: str) -> dict[str, Any]:
             "tail": "300ms",
             "clients": choices.pick(("same", "immune", "zero-latency")),
         }
+    if choices.chance(15):
+        keys["cpu"] = choices.pick((["5us", "500us"], ["200us", "5ms"]))
+    if choices.chance(15):
+        keys["background"] = choices.pick((["1ms", "50ms"], ["20ms", "500ms"]))
     if choices.chance(20) and ground != "flush":
         # With a sync for each batch and small segments this takes minutes to catch up.
         keys["disk"] = {"fsync": ["500us", "40ms"], "auto_da_alloc": choices.chance(50)}
@@ -126,6 +138,10 @@ def _topic(choices: Choices, name: str, cluster: Cluster) -> dict[str, Any]:
     if choices.chance(50):
         config["segment.bytes"] = choices.pick((4_096, 1_000, 300))
         config["index.interval.bytes"] = choices.pick((4_096, 60))
+    if choices.chance(10):
+        config["segment.ms"] = choices.pick((1_000, 200))
+    if choices.chance(10):
+        config["segment.index.bytes"] = choices.pick((40, 24))
     if choices.chance(25):
         config |= {"segment.bytes": 300, **choices.pick(_KEPT)}
     partitions = choices.pick((1, 1, 1, 2, 2, 3, 4))
