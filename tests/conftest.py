@@ -28,6 +28,13 @@ for _number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.
         signal.signal(_number, signal.SIG_DFL)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """A test that ends its process hangs (``faulthandler_timeout``), and would in the next one."""
+    if hasattr(config.option, "maxworkerrestart"):
+        config.option.maxworkerrestart = "0"
+
+
 @pytest.fixture(scope="session")
 def kafka_dirs() -> Path:
     """The folder with data that Kafka wrote (LEADERFALL_KAFKA_DIRS, else ../shared/kafka-dirs).

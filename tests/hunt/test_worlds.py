@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from attrs import evolve
 
 from sim.checks.judge import Judge
 from sim.running.findings import Examined, Finding, examine
+from sim.world import World
 from tests.hunt import worlds
-from tests.hunt.worlds import Job, draw, failures, parse, run
+from tests.hunt.census import Census
+from tests.hunt.worlds import Job, WorldHangs, draw, failures, parse, run
 
 CASES = [
     (Finding("invariant", "hw-valid", ""), True, True),
@@ -105,14 +108,28 @@ def test_a_generator_that_fails_is_a_find(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_world_that_does_not_end_is_a_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    def finish(self: Judge) -> None:
+    def on_world(self: Census, world: World) -> None:
         while True:
             pass
 
-    monkeypatch.setattr(Judge, "finish", finish)
+    monkeypatch.setattr(Census, "on_world", on_world)
     monkeypatch.setattr(worlds, "_HANGS_S", 1)
     (found,) = run(Job(3, "recoverable"))["found"]
     assert found[1].startswith("WorldHangs in ")
+
+
+def test_an_alarm_that_nobody_hears_rings_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worlds, "_HANGS_S", 0.05)
+
+    def hangs() -> None:
+        with suppress(WorldHangs):
+            while True:
+                pass
+        while True:
+            pass
+
+    with pytest.raises(WorldHangs), worlds._Alarm():
+        hangs()
 
 
 def test_every_second_core_of_an_unrestricted_world_is_drawn() -> None:

@@ -185,15 +185,19 @@ def _word(examined: Examined) -> str:
 
 
 class _Alarm:
-    """Raises ``WorldHangs`` in the main thread if the block takes too long."""
+    """Raises ``WorldHangs`` in the main thread if the block takes too long.
+
+    It rings again and again: what is raised in a callback of the garbage collector (Hypothesis has
+    one) or in a ``__del__`` ends nothing.
+    """
 
     def __enter__(self) -> None:
         self._before: Callable[[int, FrameType | None], Any] | int | None
         self._before = signal.signal(signal.SIGALRM, _ring)
-        signal.alarm(_HANGS_S)
+        signal.setitimer(signal.ITIMER_REAL, _HANGS_S, _HANGS_S)
 
     def __exit__(self, *_: object) -> None:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, self._before)
 
 
