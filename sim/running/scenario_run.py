@@ -173,11 +173,11 @@ def conclude(
     if tests_losses is not None and judge.facts.losses():
         tested = tests_losses(scenario, seed, judge.facts.losses(), trace.digest())
     verdict = verdict_of(scenario, judge, expectations.all, failure, never_begun, liveness, tested)
+    anomalies = anomalies_of(world, judge, is_drained=False, is_strict=is_strict)
     if is_strict:
-        verdict = strict(verdict)
+        verdict = strict(verdict, anomalies)
     violations = [each.plain() for each in judge.violations]
     losses = [each.plain() for each in judge.facts.losses()]
-    anomalies = anomalies_of(world, judge, is_drained=False, is_strict=is_strict)
     faults = disagreements(world, judge, anomalies, is_drained=False)
     trace.close("oracle-fault" if faults else verdict.word, violations, losses)
     if faults:

@@ -17,6 +17,7 @@ from attrs import evolve, field, frozen
 
 from sim.checks.judge import Judge
 from sim.checks.violations import Violation
+from sim.histories.anomalies import Anomaly, illegal
 from sim.liveness.outcome import Outcome
 from sim.running.coverage import PROMISES, Lost, Tested, coverage, lost_by_licence
 from sim.running.expectations import Expectation
@@ -141,8 +142,12 @@ def verdict_of(
     )
 
 
-def strict(verdict: Verdict) -> Verdict:
-    """The verdict where nothing is excused or broken on purpose: neither rules nor losses."""
+def strict(verdict: Verdict, anomalies: Iterable[Anomaly]) -> Verdict:
+    """The verdict where nothing is excused or broken on purpose: rules, losses, what clients saw.
+
+    Args:
+        anomalies: what clients saw, with nothing made legal by a guard that is off.
+    """
     let_pass = [
         each
         for each in verdict.broken
@@ -153,6 +158,9 @@ def strict(verdict: Verdict) -> Verdict:
         f"{each.records} records were lost, {each.licence}"
         for each in verdict.lost
         if each.licence in ILLEGAL and each.is_covered
+    ]
+    wrong += [
+        f"clients of {each.partition} saw {each.name}: {each.detail}" for each in illegal(anomalies)
     ]
     if not wrong:
         return verdict

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from sim.running import findings as module
-from sim.running.findings import KINDS, examine
+from sim.running.findings import KINDS, examine, findings
+from sim.running.scenario_run import run_scenario
 from sim.scenario.effective import effective
 from sim.scenario.model import Scenario
 from sim.scenario.reading import parse_scenario, read_scenario
@@ -37,6 +38,21 @@ def test_what_the_file_excuses_is_told_to_who_is_strict() -> None:
     assert kinds <= {"invariant", "loss"}
     assert kinds
     assert kinds <= set(KINDS)
+
+
+def test_what_only_clients_saw_fails_a_strict_run() -> None:
+    """No rule of brokers is broken: a reader goes on in another past."""
+    scenario = shipped("clients/truncation_blind_spot", "offset only")
+    assert run_scenario(scenario, level="digest").verdict.word == "passed"
+    result = run_scenario(scenario, level="digest", is_strict=True)
+    assert result.verdict.word == "failed"
+    (reason,) = result.verdict.reasons
+    assert reason.startswith("clients of orders-0 saw stale-read: ")
+    assert [each.identity for each in findings(result, is_strict=True)] == [
+        ("anomaly", "stale-read")
+    ]
+    today = shipped("clients/truncation_blind_spot", "today")
+    assert run_scenario(today, level="digest", is_strict=True).verdict.word == "passed"
 
 
 def test_a_file_that_expects_too_little_has_findings() -> None:
