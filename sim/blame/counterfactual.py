@@ -9,7 +9,7 @@ offset may differ. Of the records of a loss each was
 
 A violation is the same if check, partition and kind are.
 
-Runs are in memory, and keep no events unless they are asked for.
+Runs are in memory, and keep their events.
 
 Left out: which parts to leave out (``sim.blame.culprits``, ``sim.blame.search``).
 """
@@ -100,7 +100,7 @@ class Replay:
 
     @property
     def events(self) -> list[Event]:
-        """All of them; only of a run that was to keep them."""
+        """All of them."""
         if self._events is None:
             self._events = list(self.result.trace.events())
         return self._events
@@ -178,7 +178,7 @@ class Replay:
         return places[-1] if places else None
 
     def _by_value(self) -> dict[str | None, list[Identity]]:
-        """Who sent which value; of a run that keeps its events."""
+        """Who sent which value."""
         found: dict[str | None, list[Identity]] = {}
         counts: dict[str, int] = {}
         for event in self.events:
@@ -209,7 +209,7 @@ class Replays:
 
     Attributes:
         parts: of the scenario.
-        base: the run with all of them; it keeps its events.
+        base: the run with all of them.
         count: runs without something, so far.
         runs_max: how many there may be.
     """
@@ -221,6 +221,7 @@ class Replays:
         *,
         events_max: int = EVENTS_MAX,
         runs_max: int | None = None,
+        base: Replay | None = None,
     ) -> None:
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
@@ -228,13 +229,12 @@ class Replays:
         self.events_max = events_max
         self.runs_max = runs_max
         self.count = 0
-        self.base = self._run(scenario, None, keeps_events=True)
+        self.base = self._run(scenario, None) if base is None else base
 
     def without(
         self,
         parts: Iterable[Part],
         *,
-        keeps_events: bool = False,
         scenario: Scenario | None = None,
     ) -> Replay:
         """A run without some parts.
@@ -249,15 +249,15 @@ class Replays:
             raise BudgetEnded(f"{self.runs_max} runs were made")
         self.count += 1
         left_out = without(self.base.result.moments, parts)
-        return self._run(scenario or self.scenario, left_out, keeps_events=keeps_events)
+        return self._run(scenario or self.scenario, left_out)
 
-    def _run(self, scenario: Scenario, left_out: Without | None, *, keeps_events: bool) -> Replay:
+    def _run(self, scenario: Scenario, left_out: Without | None) -> Replay:
         worlds: list[World] = []
         result = run_scenario(
             scenario,
             seed=self.seed,
-            level=Level.EVENTS if keeps_events else Level.DIGEST,
-            keeps_lines=keeps_events,
+            level=Level.DIGEST,
+            keeps_lines=True,
             events_max=self.events_max,
             on_world=worlds.append,
             without=left_out,

@@ -13,8 +13,7 @@ are keyed, so everything else is as it was. A loss is then
 Of a loss whose records fared differently the worst counts, in the order refuted, overdetermined,
 confirmed.
 
-One run for each distinct set of parts, one with all of them, and one more with events where records
-were lost again.
+One run for each distinct set of parts, and one with all of them where there is none yet.
 
 Left out: which licence a loss has (``sim.checks``).
 """
@@ -115,6 +114,7 @@ def necessity(
     *,
     digest: str | None = None,
     events_max: int = EVENTS_MAX,
+    base: Replay | None = None,
 ) -> Necessity:
     """Test the culprits of losses.
 
@@ -124,6 +124,7 @@ def necessity(
         losses: of that run; by default those of the run that is made here. Those without a licence
             L0 to L4 are left out.
         digest: of that run.
+        base: that run itself, which is not made again then; it keeps its events.
 
     Raises:
         NotTheSame: the run gives another digest now.
@@ -131,7 +132,7 @@ def necessity(
     licensed = None if losses is None else [each for each in losses if each.licence in LICENCES]
     if licensed == []:
         return Necessity((), 0)
-    replays = Replays(scenario, seed, events_max=events_max)
+    replays = Replays(scenario, seed, events_max=events_max, base=base)
     if digest is not None and digest != replays.base.result.digest:
         now = replays.base.result.digest
         raise NotTheSame(f"the run's digest was {digest}, made again it is {now}")
@@ -180,10 +181,6 @@ class _Test:
         base = self._replays.base
         other = self._replays.without(parts)
         found = [fates(base, other, loss) for loss in losses]
-        if any(each.fate is Fate.LOST for ranges in found for each in ranges):
-            # Why they were lost again is asked of the events.
-            other = self._replays.without(parts, keeps_events=True)
-            found = [fates(base, other, loss) for loss in losses]
         return [
             self._tested(loss, names, ranges, other)
             for loss, ranges in zip(losses, found, strict=True)

@@ -5,12 +5,12 @@ Left out: files and folders (``sim.cli``), words for people (``sim.present``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from sim.checks.ledger import Loss
+from sim.checks.judge import Judge
 from sim.histories.anomalies import Anomaly
 from sim.liveness.judging import judge_liveness
 from sim.liveness.outcome import Outcome
@@ -28,8 +28,8 @@ from sim.trace.lines import Header, Level
 from sim.trace.writer import Trace
 from sim.world import World
 
-LossTest = Callable[[Scenario, int, Sequence[Loss], str], Mapping[int, Tested]]
-"""Given a scenario, its seed, the losses and the digest of a run."""
+LossTest = Callable[["Result", Judge], Mapping[int, Tested]]
+"""Given a run that is over, with the verdict that it has without the test, and its judge."""
 
 __all__ = ["LossTest", "Result", "conclude", "header_of", "run_scenario"]
 
@@ -169,24 +169,18 @@ def conclude(
         expectations.after_entry(ended_with + 1)
     expectations.finish(is_cut_short=failure is not None and failure.is_inconclusive)
     never_begun = beside.never_begun() if failure is None else ()
-    tested: Mapping[int, Tested] = {}
-    if tests_losses is not None and judge.facts.losses():
-        tested = tests_losses(scenario, seed, judge.facts.losses(), trace.digest())
-    verdict = verdict_of(scenario, judge, expectations.all, failure, never_begun, liveness, tested)
     anomalies = anomalies_of(world, judge, is_drained=False, is_strict=is_strict)
-    if is_strict:
-        verdict = strict(verdict, anomalies)
-    violations = [each.plain() for each in judge.violations]
-    losses = [each.plain() for each in judge.facts.losses()]
-    faults = disagreements(world, judge, anomalies, is_drained=False)
-    trace.close("oracle-fault" if faults else verdict.word, violations, losses)
-    if faults:
-        raise OracleFault(faults)
-    return Result(
+
+    def verdict(tested: Mapping[int, Tested]) -> Verdict:
+        every = expectations.all
+        found = verdict_of(scenario, judge, every, failure, never_begun, liveness, tested)
+        return strict(found, anomalies) if is_strict else found
+
+    result = Result(
         scenario,
         seed,
         trace,
-        verdict,
+        verdict({}),
         tuple(expectations.all),
         failure,
         max(0, world.now_us - scenario.boot_us),
@@ -196,6 +190,18 @@ def conclude(
         tuple(anomalies),
         liveness,
     )
+    losses = judge.facts.losses()
+    if tests_losses is not None and losses:
+        result = evolve(result, verdict=verdict(tests_losses(result, judge)))
+    faults = disagreements(world, judge, anomalies, is_drained=False)
+    trace.close(
+        "oracle-fault" if faults else result.verdict.word,
+        [each.plain() for each in judge.violations],
+        [each.plain() for each in losses],
+    )
+    if faults:
+        raise OracleFault(faults)
+    return result
 
 
 def header_of(scenario: Scenario, seed: int, version: str) -> Header:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
 
-from sim.blame.loss_tests import tested
+from sim.blame.loss_tests import tested_as_kept
 from sim.running.findings import Examined, Finding, Identity, examine
 from sim.running.interpreter import EVENTS_MAX
 from sim.running.without import Moments
@@ -154,12 +154,12 @@ class Trials:
         self.runs += 1
         options: dict[str, Any] = {"level": Level.FULL if keeps_lines else Level.DIGEST}
         if self.goal.tests_losses:
-            options["tests_losses"] = tested
+            options["tests_losses"] = tested_as_kept
         worlds: list[World] = []
         examined = examine(
             scenario,
             is_strict=self.goal.is_strict,
-            keeps_lines=keeps_lines,
+            keeps_lines=keeps_lines or self.goal.tests_losses,
             events_max=self._events_max(),
             on_world=worlds.append,
             **options,

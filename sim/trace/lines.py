@@ -52,6 +52,7 @@ __all__ = [
     "Level",
     "canonical",
     "encode",
+    "events_of",
     "new_hash",
     "sum_tail",
 ]
@@ -205,6 +206,15 @@ def new_hash() -> blake2b:
 def canonical(event: Event) -> bytes:
     """What an event adds to the digest."""
     return (encode(event[:6]) + ",").encode("ascii")
+
+
+def events_of(form: bytes) -> list[Event]:
+    """The events that have added ``form`` to the digest; the inverse of ``canonical``."""
+    plain = json.loads(b"[" + form[:-1] + b"]")
+    return [
+        Event(n, t_us, node, Kind(kind), tuple(cause), args)
+        for n, t_us, node, kind, cause, args in plain
+    ]
 
 
 def sum_tail(value: str) -> bytes:

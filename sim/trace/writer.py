@@ -27,6 +27,7 @@ from sim.trace.lines import (
     Header,
     Level,
     encode,
+    events_of,
     new_hash,
     sum_tail,
 )
@@ -48,7 +49,8 @@ class Trace:
         path: the file to write, which must not exist; None for no file.
         header: the file's first line; needed with a path.
         check_every: events from one check point to the next, from 1.
-        keeps_lines: keep the lines of all events in memory, for ``events()``.
+        keeps_lines: keep all events in memory, for ``events()``; at level digest they cost nothing
+            but their space, and have no changes.
         zero_us: the virtual time that the trace calls 0; what is before it has negative times.
 
     Attributes:
@@ -198,8 +200,11 @@ class Trace:
         Raises:
             ValueError: it does not keep them.
         """
-        if self._kept is None or self.level is Level.DIGEST:
-            raise ValueError("the trace keeps no events; make it with keeps_lines, level events")
+        if self._kept is None:
+            raise ValueError("the trace keeps no events; make it with keeps_lines")
+        if self.level is Level.DIGEST:
+            forms = [*self._kept, *([self._canonical()] if self._batch else [])]
+            return [each for form in forms for each in events_of(form)]
         lines, _ = self._encoded()
         return [each for line in (*self._kept, *lines) if isinstance(each := parse(line), Event)]
 
@@ -300,6 +305,8 @@ class Trace:
                 data = b"".join(lines)
             else:
                 form = self._canonical()
+                if self._kept is not None:
+                    self._kept.append(form)
             self._hash.update(form)
             self._batch.clear()
             self._changes.clear()

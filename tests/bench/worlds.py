@@ -130,8 +130,8 @@ def _worlds(envelope: str, count: int, turns: int = 1, watch: Stopwatch | None =
 def _world(envelope: str, seed: int, watch: Stopwatch) -> None:
     text = watch.timed("drawing", _text)(seed, envelope)
     scenario = watch.timed("parsing", parse_scenario)(text)
-    tested = watch.timed("necessity", loss_tests.tested)
-    examine(scenario, level="digest", tests_losses=tested, events_max=EVENTS_MAX)
+    tested = watch.timed("necessity", loss_tests.tested_as_kept)
+    examine(scenario, level="digest", keeps_lines=True, tests_losses=tested, events_max=EVENTS_MAX)
 
 
 def _text(seed: int, envelope: str) -> str:

@@ -167,12 +167,12 @@ def run(job: Job) -> dict[str, Any]:
 def run_again(job: Job) -> dict[str, Any]:
     """The digest of a job's world, to compare; without a census, and without tests of losses."""
     with _Alarm():
-        result = _examined(parse(draw(job)), job, tests_losses=None).result
+        result = _examined(parse(draw(job)), job, tests_losses=None, keeps_lines=False).result
     return {"digest": "" if result is None else result.digest}
 
 
 def _examined(scenario: Scenario, job: Job, **options: Any) -> Examined:
-    options = {"tests_losses": loss_tests.tested, **options}
+    options = {"tests_losses": loss_tests.tested_as_kept, "keeps_lines": True, **options}
     # An older truncation that is drawn excuses nothing.
     is_strict = job.is_strict or job.guard is None
     return examine(scenario, is_strict=is_strict, level="digest", events_max=EVENTS_MAX, **options)

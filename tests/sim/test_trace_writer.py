@@ -74,6 +74,18 @@ def test_the_digest_is_the_same_at_each_level_with_and_without_a_file(
                     path.unlink()
 
 
+@given(raws(), st.integers(1, 9), st.sampled_from(["pass", None]))
+def test_what_is_kept_for_the_digest_is_what_events_keep(
+    events: list[Raw], check_every: int, verdict: str | None
+) -> None:
+    kept, known = (
+        replay(events, level, check_every=check_every, keeps_lines=True, verdict=verdict).events()
+        for level in ("digest", "events")
+    )
+    assert kept == known
+    assert [type(each.kind) for each in kept] == [Kind] * len(events)
+
+
 @given(raws(max_size=12))
 def test_asking_for_the_digest_changes_nothing(events: list[Raw]) -> None:
     trace = Trace(check_every=5)

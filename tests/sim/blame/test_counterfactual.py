@@ -74,7 +74,7 @@ def _check_beginnings(replays: Replays) -> None:
     culprits = Culprits(base.events, replays.parts)
     for each in replays.parts:
         first = next(e.n for e in base.events if culprits.part_of(e.n) == each)
-        other = replays.without([each], keeps_events=True)
+        other = replays.without([each])
         assert first_difference(base.events, other.events) == first, each.name
 
 
@@ -88,7 +88,7 @@ def test_a_difference_is_noticed() -> None:
 def test_what_is_left_out_is_gone() -> None:
     replays = _many_faults()
     for each in replays.parts:
-        other = replays.without([each], keeps_events=True)
+        other = replays.without([each])
         culprits = Culprits(other.events, replays.parts)
         assert all(culprits.part_of(e.n) != each for e in other.events), each.name
 
@@ -160,7 +160,7 @@ def test_a_wait_that_never_holds_holds_nothing_up() -> None:
         until="30s",
     )
     replays = replays_of(known)
-    other = replays.without([part(replays, "fall")], keeps_events=True)
+    other = replays.without([part(replays, "fall")])
     begun = [e.t_us for run in (replays.base, other) for e in run.events if _begins(e, "then")]
     assert len(begun) == 2
     assert begun[0] == begun[1] > 2_000_000
@@ -176,7 +176,7 @@ def test_a_failpoint_that_is_not_reached_holds_nothing_up() -> None:
     )
     replays = replays_of(known)
     assert replays.base.result.failure is None
-    other = replays.without([part(replays, "new")], keeps_events=True)
+    other = replays.without([part(replays, "new")])
     begun = [e.t_us for run in (replays.base, other) for e in run.events if _begins(e, "then")]
     assert len(begun) == 2
     assert begun[0] == begun[1]
@@ -189,7 +189,7 @@ def test_a_failpoint_that_is_not_reached_holds_nothing_up() -> None:
 def test_a_step_behind_a_fault_that_is_gone_keeps_its_time() -> None:
     replays = _many_faults()
     for gone in ("gc", "slow"):
-        other = replays.without([part(replays, gone)], keeps_events=True)
+        other = replays.without([part(replays, gone)])
         assert other.result.moments.steps == replays.base.result.moments.steps
 
 
@@ -200,7 +200,7 @@ def test_a_heal_of_two_faults_heals_the_one_that_is_left() -> None:
         'at = "2s"; heal = ["one", "other"]',
     )
     replays = replays_of(known)
-    other = replays.without([part(replays, "one")], keeps_events=True)
+    other = replays.without([part(replays, "one")])
     assert [e.args["id"] for e in other.events if e.kind is Kind.HEAL] == ["other"]
 
 
@@ -211,7 +211,7 @@ def test_a_start_of_two_nodes_starts_the_one_that_is_down() -> None:
         'at = "2s"; start = ["b2", "b3"]',
     )
     replays = replays_of(known)
-    other = replays.without([part(replays, "one")], keeps_events=True)
+    other = replays.without([part(replays, "one")])
     assert [e.node for e in other.events if e.kind is Kind.START and e.t_us > 0] == ["b3"]
     assert _passed_over(other) == [3]
 
@@ -225,7 +225,7 @@ def test_without_a_wiped_disk_a_node_starts_on_its_own() -> None:
     replays = replays_of(known)
     assert [each.name for each in replays.parts] == ["fall", "new"]
     disks = []
-    for run in (replays.base, replays.without([part(replays, "new")], keeps_events=True)):
+    for run in (replays.base, replays.without([part(replays, "new")])):
         starts = [e for e in run.events if e.kind is Kind.START and e.node == "b3" and e.t_us > 0]
         disks.append([e.args.get("disk", "same") for e in starts])
     assert disks == [["wiped"], ["same"]]
@@ -304,7 +304,7 @@ def test_a_run_that_failed_early_is_made_again_up_to_there() -> None:
     )
     replays = replays_of(known)
     assert replays.base.result.failure is not None
-    other = replays.without([part(replays, "cut")], keeps_events=True)
+    other = replays.without([part(replays, "cut")])
     assert other.result.end_us == replays.base.result.end_us == 28_500_000
     assert not any(_begins(e, "never") for e in other.events)
     assert replays.begun_us(part(replays, "never")) is None

@@ -98,7 +98,7 @@ class _Stubborn(Replays):
     """Runs without something that come out as if it were there: a ledger that is wrong."""
 
     def without(self, parts: Iterable[Any], **_: Any) -> Replay:
-        return super().without((), keeps_events=True)
+        return super().without(())
 
 
 def test_a_loss_that_nothing_else_explains_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:

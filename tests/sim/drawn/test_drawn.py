@@ -24,7 +24,11 @@ FINDS = sorted((scenarios_dir() / REGRESSIONS).glob("*.toml"))
 def run(path: Path) -> Result:
     scenario = effective(read_scenario(path), None, ())
     return run_scenario(
-        scenario, level="digest", tests_losses=loss_tests.tested, events_max=600_000
+        scenario,
+        level="digest",
+        keeps_lines=True,
+        tests_losses=loss_tests.tested_as_kept,
+        events_max=600_000,
     )
 
 
