@@ -37,21 +37,24 @@ def check(scene: Scene, ledger: Ledger, place: Place, batch: Batch, event: int) 
         return
     if before is None:
         return
-    if before.producer[1] == epoch:
-        expected = (before.producer[2] + before.count) % SEQUENCES
-        if sequence == expected:
-            if (before.base, before.next) in ledger.taken_again and _is_there(batch, place.start):
-                ledger.taken_again.append((batch.base, batch.next))
-            return
-        kind = "twice" if sequence < expected else "skipped"
-    elif before.producer[1] < epoch:
-        if sequence == 0:
-            return
-        expected, kind = 0, "skipped"
-    else:
+    if before.producer[1] > epoch:
         expected, kind = -1, "old-epoch"
+    else:
+        is_same = before.producer[1] == epoch
+        expected = (before.producer[2] + before.count) % SEQUENCES if is_same else 0
+        kind = "twice" if sequence < expected else "skipped"
+    behind, here = (before.base, before.next), (batch.base, batch.next)
+    if sequence == expected:
+        if behind in ledger.taken_again and _is_late(batch, place.start):
+            ledger.taken_again.append(here)
+        if behind in ledger.taken_ahead and before.producer[1] == epoch:
+            ledger.taken_ahead.append(here)
+        return
     if before.base < place.forgotten.get(producer, 0):
-        ledger.taken_again.append((batch.base, batch.next))
+        if kind != "skipped" or _is_late(batch, place.start):
+            ledger.taken_again.append(here)
+        if kind == "skipped":
+            ledger.taken_ahead.append(here)
         return
     scene.report(
         CHECK,
@@ -126,8 +129,6 @@ def check_refused(scene: Scene, ledger: Ledger, place: Place, frame: bytes, even
     last = _last(place, asked.producer_id)
     if last is None or (last.producer, last.count) != (producer, asked.record_count):
         return
-    if last.base < place.forgotten.get(asked.producer_id, 0):
-        return
     if last.next > place.start and last.base not in place.mirror.damaged:
         scene.report(
             CHECK,
@@ -145,9 +146,14 @@ def check_refused(scene: Scene, ledger: Ledger, place: Place, frame: bytes, even
 def check_memory(scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, event: int) -> None:
     """A log knows its producers anew: of each, the last batch that it remembers is there.
 
-    One that has failed goes offline with what it knew before.
+    One that has failed goes offline with what it knew before. A producer that was forgotten may be
+    known again, or be missing in the snapshot that it was rebuilt from.
     """
-    if ledger.is_compacted or not log.producers or log.failure is not None:
+    if log.failure is not None:
+        return
+    for producer in place.forgotten:
+        place.forgotten[producer] = -1 if producer in log.producers else place.mirror.log_end
+    if ledger.is_compacted or not log.producers:
         return
     if recovery_sound.has_bad_disk(scene, place.node):
         # A snapshot that was removed may be there again.
@@ -176,12 +182,12 @@ def check_memory(scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, 
             )
 
 
-def _is_there(batch: Batch, start: int) -> bool:
-    """Whether the log has a batch with this one's sequence before it."""
+def _is_late(batch: Batch, start: int) -> bool:
+    """Whether the log has before it what its producer sent at the same time or later."""
+    _, epoch, sequence = batch.producer
     each = _previous(batch, start)
     while each is not None:
-        _, epoch, first = each.producer
-        if epoch == batch.producer[1] and first <= batch.producer[2] < first + each.count:
+        if (each.producer[1], each.producer[2] + each.count) > (epoch, sequence):
             return True
         each = _previous(each, start)
     return False

@@ -142,7 +142,8 @@ class Place:
         shown: the highest high watermark that it has shown anybody, since its log was last cut.
         claimed_end: up to where its process called its log durable.
         early: deleted too early while it did not lead.
-        forgotten: where its log ended when it last forgot a producer that was idle, by its id.
+        forgotten: where its log ended when it last forgot a producer that was idle, by its id; -1
+            once it knows it again.
     """
 
     node: str
@@ -219,8 +220,8 @@ class Ledger:
         unclean_epochs: elections outside ISR and ELR whose leader has not served yet.
         parted: of those whose leader has served, the epoch, and what its log had then.
         was_unclean: such a leader has served; or a disk took what was owed.
-        taken_again: offsets, from one to another, of what a leader took out of order since it had
-            forgotten the producer.
+        taken_again, taken_ahead: offsets, from one to another, of what a leader took late, or ahead
+            of what was sent before, since it had forgotten the producer.
         standing: who could be trusted (``sim.checks.standing``).
         without_elr: promised before a change that emptied the ELR.
         licensed: lost, and legally so.
@@ -255,6 +256,7 @@ class Ledger:
     was_disk_lost: bool = False
     is_compacted: bool = False
     taken_again: list[tuple[int, int]] = field(factory=list)
+    taken_ahead: list[tuple[int, int]] = field(factory=list)
     standing: Standing = field(factory=Standing)
     without_elr: Records = field(factory=Records)
     licensed: Records = field(factory=Records)

@@ -31,6 +31,7 @@ class Reason(StrEnum):
         records that it has: where it has lost those it takes any sequence (PROTOCOL A18).
     FORGOTTEN: a leader had forgotten the producer, which was idle for longer than
         ``producer.id.expiration.ms``, when it took the record, perhaps once more.
+    AHEAD: so had it when it took the record ahead of what was sent before.
     UNAVAILABLE: the partition cannot be read.
     FLIPPED_BITS: bits of messages were flipped under way.
     GUARD_OFF: a guard that is off guards against just this.
@@ -42,6 +43,7 @@ class Reason(StrEnum):
     COMPACTED = "compacted"
     DELETED = "deleted"
     FORGOTTEN = "forgotten"
+    AHEAD = "ahead"
     UNAVAILABLE = "unavailable"
     FLIPPED_BITS = "flipped-bits"
     GUARD_OFF = "guard-off"
@@ -69,11 +71,11 @@ LEGAL: Final[dict[str, tuple[str, tuple[Reason, ...]]]] = {
     "stale-read": ("a reader reads on in an older epoch, and was not told", ()),
     "int-nonmonotonic-send": (
         "records sent at one moment stand in another order",
-        (Reason.UNORDERED, Reason.LOSS, Reason.DELETED, Reason.FORGOTTEN),
+        (Reason.UNORDERED, Reason.LOSS, Reason.DELETED, Reason.FORGOTTEN, Reason.AHEAD),
     ),
     "nonmonotonic-send": (
         "records of one producer stand in another order",
-        (Reason.UNORDERED, Reason.LOSS, Reason.DELETED, Reason.FORGOTTEN),
+        (Reason.UNORDERED, Reason.LOSS, Reason.DELETED, Reason.FORGOTTEN, Reason.AHEAD),
     ),
     "commit-regression": ("a group's committed offset goes back", ()),
     "commit-beyond-end": ("an offset is committed behind everything seen", (Reason.COMPACTED,)),
@@ -92,8 +94,8 @@ class Conditions:
         compacted: ids of topics that are, or were, compacted.
         log_starts: where logs begin now, or began last.
         gone: ids of topics that were deleted.
-        taken_again: offsets, from one to another, of what leaders took since they had forgotten
-            its producer.
+        taken_again, taken_ahead: offsets, from one to another, of what leaders took late, and too
+            early, since they had forgotten its producer.
         unavailable: partitions that cannot be read at the end.
         has_flipped_bits: messages were changed under way.
         guards_off: names of anomalies against which a guard is off.
@@ -103,6 +105,7 @@ class Conditions:
     log_starts: Mapping[TopicIdPartition, int] = field(factory=dict)
     gone: frozenset[str] = frozenset()
     taken_again: Mapping[TopicIdPartition, Sequence[tuple[int, int]]] = field(factory=dict)
+    taken_ahead: Mapping[TopicIdPartition, Sequence[tuple[int, int]]] = field(factory=dict)
     unavailable: frozenset[str] = frozenset()
     has_flipped_bits: bool = False
     guards_off: frozenset[str] = frozenset()

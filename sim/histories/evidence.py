@@ -126,9 +126,12 @@ class Evidence:
         is_below = offset < conditions.log_starts.get(place, 0)
         if is_below or place.topic_id in conditions.gone:
             found.append(Reason.DELETED)
-        again = conditions.taken_again.get(place, ())
-        if any(start <= offset < end for start, end in again):
-            found.append(Reason.FORGOTTEN)
+        for reason, taken in (
+            (Reason.FORGOTTEN, conditions.taken_again),
+            (Reason.AHEAD, conditions.taken_ahead),
+        ):
+            if any(start <= offset < end for start, end in taken.get(place, ())):
+                found.append(reason)
         if str(place) in conditions.unavailable:
             found.append(Reason.UNAVAILABLE)
         return found

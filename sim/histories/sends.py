@@ -108,7 +108,7 @@ def _holds(evidence: Evidence, operation: Operation, sighting: Sighting) -> froz
     if not operation.is_idempotent and (operation.in_flight_max > 1 or is_given_up):
         holds.add(Reason.UNORDERED)
     reasons = evidence.reasons(sighting.place, sighting.offset, sighting.epoch)
-    holds.update({Reason.LOSS, Reason.FORGOTTEN}.intersection(reasons))
+    holds.update({Reason.LOSS, Reason.FORGOTTEN, Reason.AHEAD}.intersection(reasons))
     return frozenset(holds)
 
 

@@ -152,6 +152,7 @@ def conditions_of(world: World, judge: Judge, unavailable: Iterable[str] = ()) -
         log_starts={place: ledger.start for place, ledger in ledgers.items()},
         gone=frozenset(place.topic_id for place in ledgers if place not in judge.scene.records),
         taken_again={place: ledger.taken_again for place, ledger in ledgers.items()},
+        taken_ahead={place: ledger.taken_ahead for place, ledger in ledgers.items()},
         unavailable=frozenset(unavailable),
         has_flipped_bits=any(isinstance(each, Corrupt) for each in world.faults.values()),
         guards_off=_unguarded(guards),

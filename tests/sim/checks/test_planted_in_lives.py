@@ -169,3 +169,16 @@ def test_a_log_that_forgets_producers_too_early(
     assert not stage.replica("b3").opened.producers
     found = stage.found("idempotence")
     assert (found.number, found.kind) == ("I15", "forgotten-early")
+
+
+def test_a_log_that_is_opened_knows_again_whom_it_finds() -> None:
+    stage = Stage()
+    (ledger,) = stage.judge.scene.ledgers.values()
+    place = ledger.places["b3"]
+    (producer,) = stage.replica("b3").opened.producers
+    place.forgotten.update({producer: 5, 77: 3})
+    stage.world.crash("b3")
+    assert place.forgotten == {producer: 5, 77: 3}
+    stage.world.start("b3")
+    stage.world.run_for(2 * SECOND_US)
+    assert place.forgotten == {producer: -1, 77: 5}

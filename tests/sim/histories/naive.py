@@ -79,6 +79,8 @@ class Naive:
             found.add(Reason.UNAVAILABLE)
         if any(a <= offset < b for a, b in conditions.taken_again.get(place, [])):
             found.add(Reason.FORGOTTEN)
+        if any(a <= offset < b for a, b in conditions.taken_ahead.get(place, [])):
+            found.add(Reason.AHEAD)
         return found
 
     def pair(self, one: Any, other: Any) -> set[Reason]:
@@ -239,7 +241,7 @@ class Naive:
 
     def loose(self, op: Any, stand: Any) -> set[Reason]:
         end = self.history.ends.get(op.id)
-        holds = self.why(*stand[:3]) & {Reason.LOSS, Reason.FORGOTTEN}
+        holds = self.why(*stand[:3]) & {Reason.LOSS, Reason.FORGOTTEN, Reason.AHEAD}
         if not op.is_idempotent and (op.in_flight_max > 1 or end is None or end.kind == "info"):
             holds.add(Reason.UNORDERED)
         for each in self.seen:

@@ -115,6 +115,7 @@ def test_duplicate_never_under_idempotence_but_without() -> None:
     assert made.illegal(taken_again={PLACE: [(4, 5)]}) == set()
     assert made.illegal(taken_again={PLACE: [(5, 9)]}) == {"duplicate"}
     assert made.illegal(taken_again={PLACE._replace(partition=7): [(4, 5)]}) == {"duplicate"}
+    assert made.illegal(taken_ahead={PLACE: [(0, 9)]}) == {"duplicate"}
     loose = Made()
     loose.acked("v", 0, idempotent=False, acks=1)
     loose.read((0, "v"), (1, "v"))
@@ -316,6 +317,9 @@ def test_nonmonotonic_send_never_under_idempotence() -> None:
     assert made.illegal() == {"nonmonotonic-send"}
     assert made.illegal(lost(1, 2)) == set()
     assert made.illegal(log_starts={PLACE: 1}) == set()
+    assert made.illegal(taken_again={PLACE: [(1, 2)]}) == set()
+    assert made.illegal(taken_ahead={PLACE: [(0, 1)]}) == set()
+    assert made.illegal(taken_ahead={PLACE: [(2, 3)]}) == {"nonmonotonic-send"}
     other = Made()
     other.acked("first", 1)
     other.acked("second", 0, client="p2")

@@ -77,6 +77,7 @@ CONDITIONS = st.builds(
     log_starts=st.sampled_from([{}, {}, {PLACES[0]: 2}, {PLACES[1]: 2}]),
     gone=st.sampled_from([frozenset(), frozenset(), frozenset({"B" * 22})]),
     taken_again=st.sampled_from([{}, {}, {PLACES[0]: [(1, 2)]}, {PLACES[1]: [(0, 1), (3, 9)]}]),
+    taken_ahead=st.sampled_from([{}, {}, {PLACES[0]: [(0, 1)]}, {PLACES[1]: [(2, 5)]}]),
     unavailable=st.sampled_from([frozenset(), frozenset(), frozenset({"orders-0"})]),
     has_flipped_bits=st.sampled_from([False] * 9 + [True]),
     guards_off=st.sampled_from([frozenset(), frozenset(), frozenset({"duplicate"})]),
