@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import suppress
 from typing import Any
 
@@ -130,6 +131,24 @@ def test_an_alarm_that_nobody_hears_rings_again(monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(WorldHangs), worlds._Alarm():
         hangs()
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_an_alarm_that_rings_while_it_is_put_away_rings_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before, real = signal.getsignal(signal.SIGALRM), signal.signal
+
+    def rings(number: int, handler: Any) -> Any:
+        if handler is signal.SIG_IGN:
+            raise WorldHangs
+        return real(number, handler)
+
+    monkeypatch.setattr(signal, "signal", rings)
+    with pytest.raises(WorldHangs), worlds._Alarm():
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getsignal(signal.SIGALRM) is before
 
 
 def test_every_second_core_of_an_unrestricted_world_is_drawn() -> None:

@@ -42,7 +42,7 @@ ENVELOPES: Final = ("recoverable", "unrestricted")
 EVENTS_MAX: Final = 600_000
 _TEXT_CHARS: Final = 500
 _CORES: Final = ("all", "drawn")
-_HANGS_S: Final = 900
+_HANGS_S: Final = 600
 """A world that takes so long of the wall's time hangs; the slowest ones take seconds."""
 
 
@@ -197,8 +197,11 @@ class _Alarm:
         signal.setitimer(signal.ITIMER_REAL, _HANGS_S, _HANGS_S)
 
     def __exit__(self, *_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, self._before)
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        finally:  # What rings only now ends the block, and the ringing all the same.
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
 
 
 def _ring(number: int, frame: FrameType | None) -> None:
