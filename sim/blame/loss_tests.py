@@ -50,7 +50,7 @@ def _tested(result: Result, judge: Judge, base: Replay | None) -> Mapping[int, T
         evolve(result.scenario, liveness=None),
         result.seed,
         judge.facts.losses()[:LOSSES_MAX],
-        digest=result.digest,
+        digest=result.digest if base is None else None,
         base=base,
     )
     return {each.loss.told: Tested(each.outcome, each.parts, each.others) for each in found.tested}

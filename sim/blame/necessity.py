@@ -123,7 +123,7 @@ def necessity(
         seed: instead of the scenario's own.
         losses: of that run; by default those of the run that is made here. Those without a licence
             L0 to L4 are left out.
-        digest: of that run.
+        digest: of that run, to compare when it is made again.
         base: that run itself, which is not made again then; it keeps its events.
 
     Raises:

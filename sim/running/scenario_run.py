@@ -95,8 +95,8 @@ def run_scenario(
         path: the file of the trace; none by default.
         keeps_lines: keep the events in memory, for ``Result.trace.events()``.
         on_world: told of the world before anything happens in it.
-        tests_losses: asked about the losses before the verdict: what runs without their culprits
-            show, by the event that tells of each (``sim.blame``).
+        tests_losses: asked about the losses before the verdict, unless the run is out of events:
+            what runs without their culprits show, by the event that tells of each (``sim.blame``).
         without: what is left out; nothing is expected of such a run.
         is_strict: nothing is excused because a guard is off or something is broken on purpose.
 
@@ -167,7 +167,8 @@ def conclude(
     liveness = None if liveness is None else liveness.beyond(judge.facts)
     if world.trace.count > ended_with:
         expectations.after_entry(ended_with + 1)
-    expectations.finish(is_cut_short=failure is not None and failure.is_inconclusive)
+    is_cut_short = failure is not None and failure.is_inconclusive
+    expectations.finish(is_cut_short=is_cut_short)
     never_begun = beside.never_begun() if failure is None else ()
     anomalies = anomalies_of(world, judge, is_drained=False, is_strict=is_strict)
 
@@ -191,7 +192,8 @@ def conclude(
         liveness,
     )
     losses = judge.facts.losses()
-    if tests_losses is not None and losses:
+    # A run that was cut off is compared with none that goes on.
+    if tests_losses is not None and losses and not is_cut_short:
         result = evolve(result, verdict=verdict(tests_losses(result, judge)))
     faults = disagreements(world, judge, anomalies, is_drained=False)
     trace.close(

@@ -8,7 +8,7 @@ import pytest
 
 from sim.blame import counterfactual, loss_tests
 from sim.blame.necessity import NotTheSame
-from sim.running.scenario_run import Result, run_scenario
+from sim.running.scenario_run import LossTest, Result, run_scenario
 from sim.scenario.model import Scenario
 from tests.sim.blame.cases import power_cuts, shipped
 
@@ -58,3 +58,15 @@ def test_events_that_were_not_kept_are_asked_for() -> None:
         run_scenario(
             shipped("leader_crash_acks1"), level="digest", tests_losses=loss_tests.tested_as_kept
         )
+
+
+@pytest.mark.parametrize("tested", [loss_tests.tested, loss_tests.tested_as_kept])
+def test_a_run_that_is_out_of_events_proves_nothing(tested: LossTest) -> None:
+    """The loss is at event 950; the run has its verdict without the runs that go on."""
+    known = shipped("leader_crash_acks1")
+    result = run_scenario(
+        known, level="digest", keeps_lines=True, tests_losses=tested, events_max=1_000
+    )
+    assert result.verdict.word == "inconclusive"
+    assert [each.licence for each in result.verdict.lost] == ["L0"]
+    assert result.verdict.tested == {}
