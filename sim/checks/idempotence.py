@@ -2,15 +2,16 @@
 
 Every batch is judged once, when the first log takes it, against the batch of its producer before
 it. Where one is called out of order, it must not be the last that the log has of its producer: that
-is asked again, and has its place. And what a log remembers of a producer, when it is opened or cut,
-it has. A log that has forgotten a producer takes any sequence, and a late retry once more: so it
-may until it has the next batch of that producer, and it may forget none but those that were idle
-for ``producer.id.expiration.ms``. Left out: compacted topics.
+is asked again, and has its place. When a log is opened or cut, it has what it remembers of a
+producer, and remembers whom it has, unless it has forgotten them before. A log that has forgotten a
+producer takes any sequence, and a late retry once more: so it may until it has the next batch of
+that producer, and it may forget none but those that were idle for ``producer.id.expiration.ms``.
+Left out: compacted topics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sim.checks import recovery_sound
 from sim.checks.history import Batch
@@ -146,18 +147,25 @@ def check_refused(scene: Scene, ledger: Ledger, place: Place, frame: bytes, even
 def check_memory(scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, event: int) -> None:
     """A log knows its producers anew: of each, the last batch that it remembers is there.
 
-    One that has failed goes offline with what it knew before. A producer that was forgotten may be
-    known again, or be missing in the snapshot that it was rebuilt from.
+    And whose batches are there is remembered, but for who was forgotten before: those may be known
+    again, or be missing in the snapshot that the log was rebuilt from. A log that has failed goes
+    offline with what it knew before.
     """
     if log.failure is not None:
         return
+    before = dict(place.forgotten)
     for producer in place.forgotten:
         place.forgotten[producer] = -1 if producer in log.producers else place.mirror.log_end
-    if ledger.is_compacted or not log.producers:
-        return
-    if recovery_sound.has_bad_disk(scene, place.node):
+    if ledger.is_compacted or recovery_sound.has_bad_disk(scene, place.node):
         # A snapshot that was removed may be there again.
         return
+    _check_remembered(scene, ledger, place, log, event)
+    _check_missing(scene, ledger, place, log, before, event)
+
+
+def _check_remembered(
+    scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, event: int
+) -> None:
     mirror = place.mirror
     for producer, entry in log.producers.items():
         known = entry.batches[-1] if entry.batches else None
@@ -179,6 +187,37 @@ def check_memory(scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, 
                 node=place.node,
                 offset=known.base_offset,
                 sequence=known.first_sequence,
+            )
+
+
+def _check_missing(
+    scene: Scene,
+    ledger: Ledger,
+    place: Place,
+    log: PartitionLog,
+    forgotten: Mapping[int, int],
+    event: int,
+) -> None:
+    """``forgotten``: where the log's end was when it forgot a producer, before it was rebuilt."""
+    mirror = place.mirror
+    last = {
+        batch.producer[0]: batch
+        for batch in mirror.batches
+        if batch.producer[0] >= 0 and batch.next > place.start
+    }
+    for producer, batch in last.items():
+        if producer in log.producers or batch.base < forgotten.get(producer, -1):
+            continue
+        if batch.base not in mirror.damaged:
+            scene.report(
+                CHECK,
+                ledger.partition,
+                "lost-memory",
+                event,
+                f"{place.node} knows nothing of producer {producer}, and has {batch} of it",
+                node=place.node,
+                offset=batch.base,
+                sequence=batch.producer[2],
             )
 
 

@@ -150,6 +150,29 @@ def test_a_log_that_remembers_what_it_does_not_have(
     assert found.evidence["offset"] == 1
 
 
+@pytest.mark.parametrize("was_forgotten", [False, True])
+def test_a_log_that_does_not_remember_what_it_has(
+    was_forgotten: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage()
+    (ledger,) = stage.judge.scene.ledgers.values()
+    place = ledger.places["b3"]
+    (producer,) = stage.replica("b3").opened.producers
+    # Behind its last batch, or in front of it: of one that came again the log has to know.
+    place.forgotten[producer] = place.mirror.batches[-1].base + was_forgotten
+    monkeypatch.setattr(ProducerLog, "producers", property(lambda self: {}))
+    stage.world.crash("b3")
+    stage.world.run_for(15 * SECOND_US)
+    stage.world.start("b3")
+    stage.world.run_for(20 * SECOND_US)
+    if was_forgotten:
+        assert not stage.judge.violations
+        return
+    found = stage.found("idempotence")
+    assert (found.number, found.kind) == ("I15", "lost-memory")
+    assert found.evidence["offset"] == place.mirror.batches[-1].base
+
+
 def _forgets_everybody(self: ProducerLog, now_ms: int) -> tuple[int, ...]:
     return self._producers.expire(now_ms, 1)
 
