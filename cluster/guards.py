@@ -84,7 +84,7 @@ class Guards(Value):
         "A4", "I12 I13", "KAFKA-12996, B-19", "divergence is answered where the log start is passed"
     )
     sample_before_read: bool = _guard(
-        "A4", "I14", "KAFKA-7104, B-31", "a response mixes offsets of two moments"
+        "A4", "I14 I12", "KAFKA-7104, B-31", "a response mixes offsets of two moments"
     )
     keep_last_fetched_epoch: bool = _guard(
         "A3", "I20 I12", "KAFKA-15510", "an empty response makes the follower forget its last epoch"

@@ -158,6 +158,7 @@ class BrokerWatch(ReplicaWatch):
         """The host has other files."""
         for place in self.places.values():
             place.durable_end = place.had = None
+            place.was_closed = True  # By a marker that may be among them.
             self._lose(place, "replaced", event)
             place.is_lossy = True
 

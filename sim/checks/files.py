@@ -13,6 +13,7 @@ from cluster.names import TopicIdPartition
 from sim.checks.ledger import Place
 from sim.checks.mirrors import LogMirror
 from sim.disks import SimDisk
+from storage.log_dir import MARKER_FILE
 
 __all__ = ["FileWatch"]
 
@@ -42,6 +43,9 @@ class FileWatch:
         if known is None:
             if operation in ("rename", "unlink") and ".log" in path.name:
                 self._stale(path.parent.name)
+            elif operation == "rename" and path.name.startswith(MARKER_FILE):
+                for each in self.by_directory.values():
+                    each.was_closed = True
             elif operation == "rename" and len(path.parts) <= 2:
                 self.by_directory.pop(path.name, None)
             return

@@ -139,6 +139,7 @@ class Place:
         is_damaged: its files were cut behind its process's back, which does not know (I14).
         durable_end: the end of what a power loss could not take, just before one.
         had: every batch that a power loss may have left or brought back.
+        was_closed: a clean-shutdown marker was written since it was last opened.
         shown: the highest high watermark that it has shown anybody, since its log was last cut.
         claimed_end: up to where its process called its log durable.
         early: deleted too early while it did not lead.
@@ -162,6 +163,7 @@ class Place:
     is_damaged: bool = False
     durable_end: int | None = None
     had: dict[tuple[int, int], Batch] | None = None
+    was_closed: bool = False
     shown: int = 0
     claimed_end: int = 0
     early: list[Early] = field(factory=list)

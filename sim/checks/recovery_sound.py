@@ -3,7 +3,8 @@
 A process that starts has, of each log that opens: every batch that could not be lost (all whole
 ones behind a kill, the durable ones behind a power loss), and none that this log did not have since
 its files were last synced. Its epoch checkpoint can be read, its index points at batches, and what
-it calls durable is. A checkpoint of high watermarks keeps what the one before had.
+it calls durable is. It takes for cleanly closed what was not opened since the marker was written
+(KAFKA-10471). A checkpoint of high watermarks keeps what the one before had.
 
 Left out: logs in quarantine, disks that were replaced or have lied about what they stored, batches
 damaged by bit rot, and what recovery adds to a compacted log, since it finishes a compaction under
@@ -110,10 +111,23 @@ def _durable_bytes(state: FileState) -> int:
 
 def check(scene: Scene, place: Place, log: PartitionLog, event: int) -> None:
     """A process has opened a log."""
-    expected, had = place.durable_end, place.had
+    expected, had, was_closed = place.durable_end, place.had, place.was_closed
     place.durable_end = place.had = None
+    place.was_closed = False
     mirror = place.mirror
-    if expected is None or mirror.damaged or has_bad_disk(scene, place.node):
+    if expected is None or has_bad_disk(scene, place.node):
+        return
+    if log.report.is_clean and not was_closed:
+        scene.report(
+            CHECK,
+            place.partition,
+            "false-clean",
+            event,
+            f"{place.node} takes its log for cleanly closed, by a marker from before it was opened "
+            f"the last time",
+            node=place.node,
+        )
+    if mirror.damaged:
         return
     if mirror.end < expected and place.end < expected:
         scene.report(

@@ -24,7 +24,7 @@ from cluster.guards import GUARDS
 from sim.scenario.problems import guess
 from tests.hunt import tables
 from tests.hunt.finds import Finds
-from tests.hunt.guarding import BUDGET, GuardHunt
+from tests.hunt.guarding import BUDGET, OUT_OF_REACH, GuardHunt
 from tests.hunt.hunting import DEMAND_FROM, Hunt, Summary
 from tests.hunt.lines import Lines, LinesError, digest_of_sources
 from tests.hunt.pool import Pool
@@ -79,7 +79,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         action=argparse.BooleanOptionalAction,
         help=f"fail if something was never seen; by default from {DEMAND_FROM} worlds on",
     )
-    parser.add_argument("--guards", action="store_true", help="hunt without each guard in turn")
+    parser.add_argument(
+        "--guards", action="store_true", help="hunt without each guard in turn that is in reach"
+    )
     parser.add_argument("--guard", action="append", metavar="NAME", help="without this guard")
     parser.add_argument(
         "--budget", type=number(1), default=BUDGET, metavar="N", help="worlds for each guard"
@@ -107,7 +109,7 @@ def _number(low: int, high: int = 10**12) -> Any:
 def _guards(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
     known = [each.id for each in GUARDS]
     if options.guards:
-        return known
+        return [each for each in known if each not in OUT_OF_REACH]
     for name in options.guard or ():
         if name not in known:
             hint = guess(name, known)
@@ -171,6 +173,8 @@ def _hunt_guards(options: argparse.Namespace, workers: Workers, header: dict[str
     print(f"\n{len(options.guard) - len(never)} of {len(options.guard)} guards missed")
     if never:
         print(f"never missed: {', '.join(never)}")
+    for guard in OUT_OF_REACH if options.guards else ():
+        print(f"not hunted: {guard}, since {OUT_OF_REACH[guard]}")
     return int(bool(never))
 
 

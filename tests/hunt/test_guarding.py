@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from cluster.guards import GUARDS
 from tests.hunt import guarding
 from tests.hunt.__main__ import main
-from tests.hunt.guarding import job_of, tried
+from tests.hunt.guarding import OUT_OF_REACH, job_of, tried
 from tests.hunt.made import answer
 from tests.hunt.pool import InProcess
 from tests.hunt.worlds import Job
@@ -52,6 +53,24 @@ def test_worlds_until_found_and_what_was_never_missed(
     assert tried == [6, 7]
     assert re.search(r"invariant hw-valid +1 +0 +2 +3\n", capsys.readouterr().out)
     assert main(["--guard", "hw-freeze", *call[4:]], workers=InProcess(taken_down)) == 0
+
+
+def test_all_guards_are_hunted_but_those_out_of_reach(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert OUT_OF_REACH.keys() <= {each.id for each in GUARDS}
+    hunted: set[str] = set()
+
+    def missed(duty: str, job: Mapping[str, Any]) -> dict[str, Any]:
+        hunted.add(job["guard"])
+        return answer(job, ("invariant", "hw-valid", "planted"))
+
+    call = ["--budget", "1", "--folder", str(tmp_path)]
+    assert main([*call, "--guards"], workers=InProcess(missed)) == 0
+    assert hunted == {each.id for each in GUARDS} - OUT_OF_REACH.keys()
+    assert "not hunted: marker-times-count, since no cluster" in capsys.readouterr().out
+    assert main([*call, "--guard", "marker-times-count"], workers=InProcess(missed)) == 0
+    assert "marker-times-count" in hunted
 
 
 def test_half_of_the_worlds_are_unrestricted() -> None:

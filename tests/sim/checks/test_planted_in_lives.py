@@ -205,3 +205,23 @@ def test_a_log_that_is_opened_knows_again_whom_it_finds() -> None:
     stage.world.start("b3")
     stage.world.run_for(2 * SECOND_US)
     assert place.forgotten == {producer: -1, 77: 5}
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_marker_that_is_left_while_logs_are_opened(is_on: bool) -> None:
+    stage = Stage(guards={"remove_marker_before_load": is_on})
+    stage.world.shutdown("b3")
+    stage.world.run_for(15 * SECOND_US)
+    stage.world.start("b3")
+    assert stage.replica("b3").opened.report.is_clean
+    stage.world.crash("b3")
+    stage.world.run_for(15 * SECOND_US)
+    assert not stage.judge.violations
+    stage.world.start("b3")
+    assert stage.replica("b3").opened.report.is_clean != is_on
+    if is_on:
+        stage.world.run_for(20 * SECOND_US)
+        assert not stage.judge.violations
+        return
+    found = stage.found("recovery-sound")
+    assert (found.number, found.kind, found.evidence["node"]) == ("I17", "false-clean", "b3")

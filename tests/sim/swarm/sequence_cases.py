@@ -14,7 +14,7 @@ from sim.scenario.writing import scenario_text
 from sim.swarm import ENVELOPES, drawn
 from tests.hunt.worlds import failures
 
-SEEDS = 80
+SEEDS = 300
 """Of each envelope; what a seed draws changes whenever a kind is added."""
 
 

@@ -26,6 +26,8 @@ BY_QUESTIONS = "kip-279"
         ("deleted past a fork", "log-start-before-divergence", "truncation-floor", ""),
         ("answer of an earlier epoch", "fetch-response-epoch-match", "epoch-fencing", ""),
         ("answer to who leads", "epoch-answer-is-current", "committed-durability", BY_QUESTIONS),
+        ("read when it leaves", "batch-epoch-not-above-fetch-epoch", "epoch-fencing", ""),
+        ("deleted while it is read", "sample-before-read", "progress", ""),
     ],
 )
 def test_a_sequence_misses_the_rule_that_it_needs(
