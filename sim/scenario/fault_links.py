@@ -134,7 +134,11 @@ class LimitFault(LinkFault):
 
 @frozen(kw_only=True)
 class CorruptFault(LinkFault):
-    """Bits of a frame are flipped behind all checksums of the transport."""
+    """Bits of a frame are flipped behind all checksums of the transport.
+
+    Batches have checksums of their own. What is still a message otherwise is believed, so what it
+    asks or says may break an invariant: of a cluster that is struck so, nothing is promised.
+    """
 
     KIND: ClassVar[str] = "corrupt"
     bits: int = item(Integer(1, 32), "how many", default=1)
