@@ -65,9 +65,8 @@ def _read_when_it_leaves(plan: Plan, choices: Choices) -> None:
     start_ms = plan.moment(choices)
     stuck_ms = start_ms + choices.pick((900, 1_000))
     end_ms = stuck_ms + 1_500
-    if _STUFFING in plan.gone:
+    if not plan.claim(_STUFFING):
         return
-    plan.gone.add(_STUFFING)
     config = dict(plan.topics[topic_of(place)])
     made = {"name": _STUFFING, "replicas": [[third, leader]], "config": config}
     plan.step(start_ms, "create_topic", made)
@@ -99,9 +98,8 @@ def _deleted_while_it_is_read(plan: Plan, choices: Choices) -> None:
     behind_ms = start_ms + 700
     back_ms = behind_ms + choices.pick(LAG_MS)
     end_ms = back_ms + 3_500
-    if _READ in plan.gone or not plan.take(leader, start_ms, end_ms):
+    if not plan.take(leader, start_ms, end_ms) or not plan.claim(_READ, _DELETED):
         return
-    plan.gone |= {_READ, _DELETED}
     config = {"min.insync.replicas": 1, "segment.bytes": 300, "index.interval.bytes": 60}
     for topic in (_READ, _DELETED):
         made = {"name": topic, "replicas": [plan.places[like]], "config": config}
@@ -110,7 +108,7 @@ def _deleted_while_it_is_read(plan: Plan, choices: Choices) -> None:
         plan.step(back_ms - 900, "produce", sent | {"timeout": "3s"})
     for other in others:
         cut_off(plan, other, leader, (behind_ms, back_ms))
-    asks_ms = int(plan.cluster.keys["config"]["request.timeout.ms"])
+    asks_ms = min(int(plan.cluster.keys["config"].get("request.timeout.ms", 30_000)), 3_000)
     keys = {"point": "fetch-read", "action": "yield", "duration": f"{asks_ms - 100}ms"}
     plan.fault("failpoint", leader, (back_ms - 20, end_ms), **keys)
     short = {"topic": _DELETED, "set": {"retention.bytes": 1}}

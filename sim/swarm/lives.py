@@ -211,11 +211,10 @@ def _compacts_what_is_not_committed(plan: Plan, choices: Choices) -> None:
     apart_ms = start_ms + 1_100
     gone_ms = apart_ms + choices.pick((1_050, 1_400))
     back_ms = gone_ms + choices.pick((FENCED_MS, 1_600))
-    if _COMPACTED in plan.gone or leader not in plan.victims:
+    if leader not in plan.victims or not plan.take(leader, gone_ms, back_ms):
         return
-    if not plan.take(leader, gone_ms, back_ms):
+    if not plan.claim(_COMPACTED):
         return
-    plan.gone.add(_COMPACTED)
     config = dict(plan.topics[topic_of(like)])
     config = {key: value for key, value in config.items() if not key.startswith("retention")}
     config |= {"cleanup.policy": "compact", "segment.bytes": 300}

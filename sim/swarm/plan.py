@@ -32,7 +32,7 @@ class Plan:
         has_exact_clocks: no clock may be off, since retention goes by them.
         clients: names of those that go on beside the steps.
         fragile: brokers whose disk fails in some way.
-        gone: topics that somebody deletes.
+        gone: topics that somebody deletes, or makes.
         repairs: how a broker is restarted behind all faults (``process`` or ``power``), where
             nothing less makes it whole.
     """
@@ -121,6 +121,13 @@ class Plan:
         """A broker is restarted once the faults are over: in a recoverable case, or in any."""
         if (self.is_recoverable or is_for_all) and self.repairs.get(node) != "power":
             self.repairs[node] = how
+
+    def claim(self, *topics: str) -> bool:
+        """Whether there are no topics of these names; then one sequence makes them."""
+        if not self.gone.isdisjoint(topics) or not self.topics.keys().isdisjoint(topics):
+            return False
+        self.gone.update(topics)
+        return True
 
     def take(self, node: str, start_ms: int, end_ms: int) -> bool:
         """Whether nothing else ends this node's process around that time; then it is taken."""

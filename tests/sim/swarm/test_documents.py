@@ -18,6 +18,8 @@ from sim.scenario.reading import parse_scenario
 from sim.scenario.wiring import require_wired
 from sim.scenario.writing import scenario_text
 from sim.swarm import ENVELOPES, KINDS, Wanted, drawn
+from sim.swarm.documents import plan_for
+from sim.swarm.frame import Cluster
 from sim.swarm.kinds import SEQUENCES
 from tests.sim.swarm import rules
 
@@ -205,3 +207,11 @@ def test_what_cannot_be_wanted_is_refused(values: dict[str, Any], text: str) -> 
     with pytest.raises(ValueError) as info:  # noqa: PT011 - its text is looked at
         Wanted(**values)
     assert text in str(info.value)
+
+
+def test_a_sequence_makes_no_topic_that_is_there() -> None:
+    topic = {"name": "read", "replicas": [["b1"]], "config": {}}
+    plan = plan_for(Cluster("calm", 1, {}), [topic], 1_000)
+    assert not plan.claim("read", "deleted")
+    assert plan.claim("deleted")
+    assert not plan.claim("deleted")
