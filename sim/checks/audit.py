@@ -34,15 +34,8 @@ def doubts(scene: Scene) -> list[str]:
     return found
 
 
-def _promised(ledger: Ledger) -> Records:
-    found = Records(ledger.acked)
-    for each in (ledger.committed, ledger.owed, ledger.exposed):
-        found.add(each)
-    return found
-
-
 def _unaccounted(ledger: Ledger) -> Iterator[str]:
-    promised = _promised(ledger)
+    promised = ledger.promised()
     for node, place in sorted({**ledger.retired, **ledger.places}.items()):
         left = Records(place.mirror.held.common(promised))
         for fate in place.fates:
@@ -59,11 +52,11 @@ def _unnoted(scene: Scene, ledger: Ledger) -> Iterator[str]:
     place = scene.legitimate_leader(ledger)
     if place is None or place.mirror.damaged:
         return
-    left = _promised(ledger)
+    left = ledger.promised()
     gone = Records(ledger.gone)
     gone.discard(list(ledger.back))
     left.discard(list(gone))
-    for span in left.missing_in(_in_files(ledger, place), place.start):
+    for span in ledger.uncleared(left.missing_in(_in_files(ledger, place), place.start)):
         yield _text(ledger, span, f"{place.node} leads without them, and no loss says so")
 
 

@@ -9,7 +9,8 @@ Left out: what has to agree (``committed_log_matching``, ``epoch_prefix``).
 from __future__ import annotations
 
 from sim.checks.history import Batch, records_of
-from sim.checks.ledger import Place
+from sim.checks.ledger import Ledger, Place
+from sim.checks.ranges import Span
 
 __all__ = ["difference", "first_other", "shared_end"]
 
@@ -72,16 +73,17 @@ def shared_end(one: Place, other: Place) -> int:
     return 0
 
 
-def first_other(place: Place, tip: Batch) -> int | None:
+def first_other(place: Place, tip: Batch, ledger: Ledger) -> int | None:
     """The lowest offset at which a log has another batch than the past that ends in ``tip``.
 
-    Batches that it does not have at all, and damaged ones, do not count.
+    Batches that it does not have at all, damaged ones, and deleted ones do not count.
     """
     lowest, mirror = None, place.mirror
     each: Batch | None = tip
     while each is not None and each.next > place.start:
         own = mirror.at(each.base)
-        if own is each:
+        is_deleted = not any(ledger.uncleared([Span(each.epoch, each.base, each.next)]))
+        if own is each or is_deleted:
             break
         if own is not None and own.data != each.data and own.base not in mirror.damaged:
             lowest = each.base

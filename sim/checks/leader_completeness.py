@@ -28,6 +28,7 @@ def serve(scene: Scene, ledger: Ledger, record: PartitionRecord, place: Place, e
     losses.note(scene, ledger, place, epoch, "serving", event, is_unclean=is_unclean)
     ledger.standing.note_serving(record, scene.min_isr(ledger.partition))
     missing = ledger.missing_at(place, ledger.owed)
+    ledger.note_begun_below(place, event)
     if is_unclean:
         ledger.unclean_epochs = {each for each in ledger.unclean_epochs if each > epoch}
         ledger.was_unclean = True
@@ -48,7 +49,7 @@ def check_content(scene: Scene, check: str, ledger: Ledger, place: Place, event:
     tip = None if ledger.is_compacted else ledger.tip
     if tip is None or tip.next <= place.start or place.mirror.holds(tip):
         return
-    offset = first_other(place, tip)
+    offset = first_other(place, tip, ledger)
     if offset is not None:
         scene.report(
             check,

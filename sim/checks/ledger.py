@@ -208,6 +208,9 @@ class Ledger:
         start: the highest log start of any replica, up to ``deleted``.
         deleted: up to where retention has deleted records, or was asked to; a log start behind that
             is none that anybody wanted.
+        cleared: the highest log start of a legitimate leader, up to ``deleted``, by its epoch. Its
+            followers take that later, and may lead before.
+        replaced: what leaders had deleted, and a later one has others for, from an event on.
         asked: up to where anybody has asked for records to be deleted.
         owed: committed, or answered under acks all, and not yet lost.
         committed, acked, exposed: ever; ``acked`` is what a client was told.
@@ -238,6 +241,8 @@ class Ledger:
     tip: Batch | None = None
     start: int = 0
     deleted: int = 0
+    cleared: dict[int, int] = field(factory=dict)
+    replaced: list[tuple[Span, int]] = field(factory=list)
     asked: int = 0
     exposed_top: int = 0
     owed: Records = field(factory=Records)
@@ -270,18 +275,47 @@ class Ledger:
     def missing_at(self, place: Place, records: Records) -> list[Span]:
         """Which records a replica does not have, of those at or behind its log start.
 
-        What its log start hides, and nothing has deleted, it does not have. Of a compacted log only
-        what lies behind its end is missing for sure, or where it cannot have been.
+        What its log start hides, and nothing has deleted, it does not have. What a leader has
+        deleted nobody needs to have, also where a log starts lower. Of a compacted log only what
+        lies behind its end is missing for sure, or where it cannot have been.
         """
-        start = min(place.start, self.deleted)
         if self.is_compacted:
-            return list(_surely_missing(place, records))
+            return list(self.uncleared(_surely_missing(place, records)))
+        start = min(place.start, self.deleted)
         first = place.start if start < place.start else 0
         missing = records.missing_in(place.mirror.spans(first, place.mirror.end), start)
         damaged = place.damaged()
-        if not damaged:
-            return missing
-        return [*missing, *Records(records.common(damaged)).missing_in((), place.start)]
+        if damaged:
+            missing += Records(records.common(damaged)).missing_in((), place.start)
+        return list(self.uncleared(missing)) if self.cleared else missing
+
+    def uncleared(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """Without what a leader has deleted: what was written below its log start by then."""
+        for epoch, start, end in spans:
+            low = max((at for until, at in self.cleared.items() if epoch <= until), default=0)
+            if low < end:
+                yield Span(epoch, max(start, low), end)
+
+    def promised(self) -> Records:
+        """Every record that anybody counts on, or did."""
+        found = Records(self.owed)
+        for each in (self.acked, self.committed, self.exposed):
+            found.add(each)
+        return found
+
+    def note_begun_below(self, place: Place, event: int) -> None:
+        """A leader's log starts below what another leader has deleted.
+
+        It has an older past there, of what was lost before, or makes one anew.
+        """
+        top = max(self.cleared.values(), default=0)
+        if place.start >= top:
+            return
+        shown = place.mirror.spans(place.start, top)
+        self.back.add(self.gone.common(shown))
+        missing = Records(self.promised().missing_in(shown, place.start))
+        missing.discard(list(self.uncleared(missing)))
+        self.replaced += [(span, event) for span in missing]
 
     def commit(self, place: Place) -> None:
         """The high watermark of a legitimate leader stands where ``place`` has it."""

@@ -51,6 +51,10 @@ def note_raised(
         _want(ledger, place.start)
     elif "log-start" in kinds:
         _want(ledger, min(place.start, ledger.asked))
+    if place is scene.legitimate_leader(ledger):
+        epoch = scene.records[place.partition].leader_epoch
+        cleared = min(place.start, ledger.deleted)
+        ledger.cleared[epoch] = max(ledger.cleared.get(epoch, 0), cleared)
     _note_hidden(scene, ledger, place, event)
 
 

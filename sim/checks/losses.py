@@ -39,7 +39,7 @@ def note(
     is_unclean: bool,
 ) -> None:
     """What anybody counts on, and the leader of an epoch does not have."""
-    lost = _unknown(ledger, ledger.missing_at(place, _promised(ledger)))
+    lost = _unknown(ledger, ledger.missing_at(place, ledger.promised()))
     if not lost:
         return
     for elected, missed in _by_election(scene, ledger, epoch, lost, event, is_unclean=is_unclean):
@@ -70,7 +70,7 @@ def note_nowhere(scene: Scene, ledger: Ledger, event: int) -> None:
     """The run is over: what no log has any more is lost, whether anybody leads or not."""
     if ledger.partition not in scene.records:
         return
-    lost = _unknown(ledger, nowhere(ledger, _promised(ledger)))
+    lost = _unknown(ledger, nowhere(ledger, ledger.promised()))
     for copies, part in _by_copies(ledger, list(lost)):
         node, fate = _deciding(copies)
         for is_committed, has_elr, group in groups(scene, ledger, part):
@@ -107,7 +107,7 @@ def note_early(
     event: int,
 ) -> None:
     """A leader has deleted records by a clock that a fault had moved (``early_deletion``)."""
-    lost = Records(_promised(ledger).common(list(records)))
+    lost = Records(ledger.promised().common(list(records)))
     epoch = -1 if place.state is None else place.state.leader_epoch
     for is_committed, _, group in groups(scene, ledger, list(lost)):
         loss = Loss(
@@ -155,13 +155,6 @@ def unlicensed(ledger: Ledger, spans: Iterable[Span]) -> list[Span]:
 
 
 # What is lost ----------------------------------------------------------------------------------
-
-
-def _promised(ledger: Ledger) -> Records:
-    found = Records(ledger.owed)
-    for each in (ledger.acked, ledger.committed, ledger.exposed):
-        found.add(each)
-    return found
 
 
 def _unknown(ledger: Ledger, missing: list[Span]) -> Records:

@@ -29,7 +29,7 @@ _WENT: Final = {
     How.OLDER: "came back at {since} on an older image of its disk, which did not have {what}",
     How.DAMAGED: "dropped {what} at {when}, when it salvaged what was whole of its damaged log",
     How.RESTARTED: "began its log anew at {when}, without {what}: its leader had nothing older",
-    How.EXPIRED: "deleted {what} at {when}, as old",
+    How.EXPIRED: "deleted {what} at {when}, below its new log start",
     How.DELETED: "deleted its replica at {when}, and {what} with it",
 }
 

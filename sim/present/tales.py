@@ -325,6 +325,6 @@ _FATES: Final = {
     How.WIPED: "lost with its disk",
     How.OLDER: "not on the older disk that was put in",
     How.DAMAGED: "cut as damaged",
-    How.EXPIRED: "deleted as old",
+    How.EXPIRED: "deleted below its log start",
     How.DELETED: "deleted with the replica",
 }

@@ -108,12 +108,17 @@ def anomalies_of(
 
 
 def excuses_of(judge: Judge) -> list[Excuse]:
-    """Every record that the judge has seen lost, or that is about to be."""
+    """Every record that the judge has seen lost, or replaced, or that is about to be lost."""
     found = [
         Excuse(place, span.epoch, span.start, span.end, loss.event)
         for place in judge.scene.ledgers
         for loss in judge.facts.losses_of(place)
         for span in loss.spans
+    ]
+    found += [
+        Excuse(place, span.epoch, span.start, span.end, event)
+        for place, ledger in judge.scene.ledgers.items()
+        for span, event in ledger.replaced
     ]
     return [*found, *_about_to_be_lost(judge)]
 

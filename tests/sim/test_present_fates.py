@@ -317,7 +317,7 @@ def test_an_old_record_that_was_deleted_is_not_lost() -> None:
     script.put("a", Kind.LOG_START, **PART, log_start_offset=2)
     assert lost(script.story()) == []
     (records,) = records_of(script.story(), "t-0", 0, 1, 0)
-    assert "deleted as old on a" in chain(script.story(), records).summary
+    assert "deleted below its log start on a" in chain(script.story(), records).summary
 
 
 def blamed(*, edges: tuple[str, str]) -> str:
