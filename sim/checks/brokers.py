@@ -101,6 +101,8 @@ class BrokerWatch(ReplicaWatch):
         super().__init__(scene, node, disk)
         self.rewrites = disk.rewrites
         self.was_open = False
+        # Since its logs were last opened.
+        self._has_other_files = False
         self.answers = Answers(scene, node)
         self.files = FileWatch(disk)
         # Partitions whose high watermark is on record in the newest checkpoint.
@@ -156,6 +158,7 @@ class BrokerWatch(ReplicaWatch):
 
     def replaced(self, event: int) -> None:
         """The host has other files."""
+        self._has_other_files = True
         for place in self.places.values():
             place.durable_end = place.had = None
             place.was_closed = True  # By a marker that may be among them.
@@ -171,6 +174,8 @@ class BrokerWatch(ReplicaWatch):
             place.is_uncertain, place.is_damaged = True, False
             mirror = place.mirror
             mirror.refresh()
+            if self._has_other_files:
+                idempotence.note_replaced(place)
             change = mirror.take_change()
             end = mirror.log_end
             place.fates = [finished(fate, end) for fate in place.fates]
@@ -189,6 +194,7 @@ class BrokerWatch(ReplicaWatch):
                 self._check_log(place, replica.log, event)
             elif isinstance(replica.role, Quarantined):
                 recovery_sound.check_refused(self.scene, place, replica.role.error, event)
+        self._has_other_files = False
 
     def _meet(self, broker: Broker) -> None:
         """Know the replicas that there are now, and no others."""

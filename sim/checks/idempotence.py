@@ -11,7 +11,7 @@ Left out: compacted topics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sim.checks import recovery_sound
 from sim.checks.history import Batch
@@ -21,7 +21,7 @@ from storage.errors import CorruptBatch
 from storage.mkb1_header import peek_header
 from storage.partition_log import PartitionLog
 
-__all__ = ["check", "check_memory", "check_refused", "note_forgotten"]
+__all__ = ["check", "check_memory", "check_refused", "note_forgotten", "note_replaced"]
 
 CHECK = "idempotence"
 SEQUENCES = 1 << 31
@@ -84,13 +84,15 @@ def note_forgotten(
 ) -> None:
     """A log has forgotten producers: their last batches must be as old as is configured."""
     for producer in producers:
-        place.forgotten[producer] = place.mirror.log_end
+        place.forgotten[producer] = place.ever_forgotten[producer] = place.mirror.log_end
     if (
         ledger.is_compacted
         or place.replica is None
+        or place.replica.opened.failure is not None
         or recovery_sound.has_bad_disk(scene, place.node)
     ):
         return
+    _check_missing(scene, ledger, place, place.replica.opened, event)
     now_ms = scene.world.hosts[place.node].clock.now(scene.world.now_us).wall_ms
     expiry_ms = place.replica.opened.config.producer_expiry_ms
     for producer in producers:
@@ -110,6 +112,14 @@ def note_forgotten(
                 offset=last.base,
                 sequence=last.producer[2],
             )
+
+
+def note_replaced(place: Place) -> None:
+    """A log comes from another disk: whom it has forgotten there nobody knows."""
+    for batch in place.mirror.batches:
+        producer = batch.producer[0]
+        if producer >= 0:
+            place.forgotten[producer] = place.ever_forgotten[producer] = place.mirror.log_end
 
 
 def _last(place: Place, producer: int) -> Batch | None:
@@ -153,14 +163,13 @@ def check_memory(scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, 
     """
     if log.failure is not None:
         return
-    before = dict(place.forgotten)
     for producer in place.forgotten:
         place.forgotten[producer] = -1 if producer in log.producers else place.mirror.log_end
     if ledger.is_compacted or recovery_sound.has_bad_disk(scene, place.node):
         # A snapshot that was removed may be there again.
         return
     _check_remembered(scene, ledger, place, log, event)
-    _check_missing(scene, ledger, place, log, before, event)
+    _check_missing(scene, ledger, place, log, event)
 
 
 def _check_remembered(
@@ -191,14 +200,9 @@ def _check_remembered(
 
 
 def _check_missing(
-    scene: Scene,
-    ledger: Ledger,
-    place: Place,
-    log: PartitionLog,
-    forgotten: Mapping[int, int],
-    event: int,
+    scene: Scene, ledger: Ledger, place: Place, log: PartitionLog, event: int
 ) -> None:
-    """``forgotten``: where the log's end was when it forgot a producer, before it was rebuilt."""
+    """Of who was forgotten once, an older snapshot may have nothing, whatever came behind."""
     mirror = place.mirror
     last = {
         batch.producer[0]: batch
@@ -206,7 +210,7 @@ def _check_missing(
         if batch.producer[0] >= 0 and batch.next > place.start
     }
     for producer, batch in last.items():
-        if producer in log.producers or batch.base < forgotten.get(producer, -1):
+        if producer in log.producers or batch.base < place.ever_forgotten.get(producer, -1):
             continue
         if batch.base not in mirror.damaged:
             scene.report(

@@ -145,6 +145,7 @@ class Place:
         early: deleted too early while it did not lead.
         forgotten: where its log ended when it last forgot a producer that was idle, by its id; -1
             once it knows it again.
+        ever_forgotten: the same, known again or not.
     """
 
     node: str
@@ -168,6 +169,7 @@ class Place:
     claimed_end: int = 0
     early: list[Early] = field(factory=list)
     forgotten: dict[int, int] = field(factory=dict)
+    ever_forgotten: dict[int, int] = field(factory=dict)
 
     @property
     def files_end(self) -> int:

@@ -32,10 +32,9 @@ BUDGET: Final = 500
 """So many worlds are tried without a guard."""
 OUT_OF_REACH: Final[Mapping[str, str]] = {
     "broker-epoch": "what a process has sent comes before the next one registers, or not at all",
-    "fetch-offset-match": "a fetcher has one request under way, and awaits no other answer",
-    "full-truncation-only-below-start": "a follower out of range that overlaps is told of "
-    "divergence first",
-    "isr-is-assigned": "a leader that does not know its replicas is of an older epoch",
+    "fetch-offset-match": "nobody cuts a log while its fetch is under way and its epoch stays",
+    "full-truncation-only-below-start": "a follower that overlaps is told where to cut",
+    "isr-is-assigned": "a leader that does not know its replicas is of an older partition epoch",
     "marker-times-count": "no cluster writes transactions",
     "undefined-epoch-is-undefined": "a log has an entry for each epoch of its batches",
 }

@@ -159,7 +159,7 @@ def test_a_log_that_does_not_remember_what_it_has(
     place = ledger.places["b3"]
     (producer,) = stage.replica("b3").opened.producers
     # Behind its last batch, or in front of it: of one that came again the log has to know.
-    place.forgotten[producer] = place.mirror.batches[-1].base + was_forgotten
+    place.ever_forgotten[producer] = place.mirror.batches[-1].base + was_forgotten
     monkeypatch.setattr(ProducerLog, "producers", property(lambda self: {}))
     stage.world.crash("b3")
     stage.world.run_for(15 * SECOND_US)
@@ -192,6 +192,19 @@ def test_a_log_that_forgets_producers_too_early(
     assert not stage.replica("b3").opened.producers
     found = stage.found("idempotence")
     assert (found.number, found.kind) == ("I15", "forgotten-early")
+
+
+def _forgets_others(self: ProducerLog, now_ms: int) -> tuple[int, ...]:
+    self._producers.expire(now_ms, 1)
+    return (77,)
+
+
+def test_a_log_that_forgets_others_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    monkeypatch.setattr(ProducerLog, "expire_producers", _forgets_others)
+    stage.world.run_for(310 * SECOND_US)
+    found = stage.found("idempotence")
+    assert (found.number, found.kind) == ("I15", "lost-memory")
 
 
 def test_a_log_that_is_opened_knows_again_whom_it_finds() -> None:
